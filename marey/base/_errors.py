@@ -1,0 +1,83 @@
+"""The one hierarchy of errors: each says what went wrong, where, and how to fix it.
+
+Every error keeps its data as attributes and survives pickling, because batches run in process pools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MareyError(Exception):
+    """Root of all errors that marey raises on purpose."""
+
+
+class FormatError(MareyError, ValueError):
+    """A file breaks its format; prints as ``file:line: what. fix``."""
+
+    def __init__(self, what: str, file: str, line: int, fix: str) -> None:
+        super().__init__(what, file, line, fix)  # keeps the error picklable
+        self.what, self.file, self.line, self.fix = what, file, line, fix
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}. {self.fix}"
+
+
+class InputError(MareyError, ValueError):
+    """An argument cannot be used; prints as ``what. fix``."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what, fix)
+        self.what, self.fix = what, fix
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.fix}" if self.fix else f"{self.what}."
+
+
+class MissingFileError(MareyError, FileNotFoundError):
+    """A file or folder that was named does not exist."""
+
+    def __init__(self, path: str, fix: str = "Check the path.") -> None:
+        super().__init__(path, fix)
+        self.path, self.fix = path, fix
+
+    def __str__(self) -> str:
+        return f"no file or folder '{self.path}'. {self.fix}"
+
+
+class UnknownNameError(MareyError, KeyError):
+    """A name is not among those that exist; suggests the nearest ones."""
+
+    def __init__(self, kind: str, name: str, owner: str, known: Iterable[str]) -> None:
+        known = tuple(known)
+        super().__init__(kind, name, owner, known)
+        self.kind, self.name, self.owner, self.known = kind, name, owner, known
+
+    def __str__(self) -> str:
+        near = get_close_matches(self.name, self.known, n=1, cutoff=0.6)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        shown = ", ".join(self.known[:8]) + (", ..." if len(self.known) > 8 else "")
+        return f"no {self.kind} '{self.name}' in {self.owner}.{hint} It has {len(self.known)}: {shown}"
+
+
+class ConvergenceError(MareyError, ArithmeticError):
+    """An iteration did not reach its tolerance; ``report`` is what it had in hand."""
+
+    def __init__(self, what: str, report: object = None) -> None:
+        super().__init__(what, report)
+        self.what, self.report = what, report
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class MissingExtraError(MareyError, ImportError):
+    """An optional dependency is not installed; prints the install line."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(what, extra)
+        self.what, self.extra = what, extra
+
+    def __str__(self) -> str:
+        return f"{self.what} needs the extra '{self.extra}'. Install it: pip install 'marey[{self.extra}]'"

@@ -1,0 +1,20 @@
+"""How hot loops are compiled: one typed decorator, so that numba's options are set in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(function: Function) -> Function:
+    """Compile with numba: cached on disk, without the global lock, C rules for division by zero.
+
+    Importing numba costs about a second, so modules that use this decorator are named ``_*_kernels``
+    and are imported inside the functions that call them, never at the top of a package.
+    """
+    import numba
+
+    compile_ = cast(Callable[..., Any], numba.njit(cache=True, nogil=True, error_model="numpy"))
+    return cast(Function, compile_(function))

@@ -1,0 +1,196 @@
+"""Motion: a clip, and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
+from marey.lie import SO3
+from marey.skeleton import Pose, Skeleton, joint_frames, joint_positions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """What a reader converted from, so that a writer can give the file back."""
+
+    path: str
+    format: str  # "bvh", "asf/amc", "c3d", ...
+    unit: str = "m"  # name of the file's length unit
+    metres_per_unit: float = 1.0
+    up: str = "+y"  # the file's vertical axis
+    layout: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """what only this format needs: BVH channel names by joint, ASF root order, end sites, ..."""
+    channels: FloatArray | None = None  # (F, C) the file's own channel values, frame by frame
+    dropped: FloatArray | None = None  # (D, C) leading channel rows that were not captured (an added T-pose)
+
+
+class LoadReport:
+    """What a reader noticed: repairs are reported, never silent.
+
+    Costly checks (is the frame rate of the header right?) run when ``warnings`` is first asked for.
+    """
+
+    __slots__ = ("_later", "_warnings", "notes")
+
+    def __init__(
+        self,
+        warnings: Iterable[str] = (),
+        notes: Iterable[str] = (),
+        *,
+        later: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
+        self._warnings = tuple(warnings)
+        self._later = later
+        self.notes = tuple(notes)  # decisions that need no attention: the unit chosen, say
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should look at, one sentence each."""
+        if self._later is not None:
+            later, self._later = self._later, None
+            self._warnings = (*self._warnings, *later())
+        return self._warnings
+
+    def adding(self, *warnings: str, notes: Iterable[str] = ()) -> LoadReport:
+        """Return the report with more warnings and notes at its end."""
+        return LoadReport((*self._warnings, *warnings), (*self.notes, *notes), later=self._later)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LoadReport, (self.warnings, self.notes)
+
+    def __repr__(self) -> str:
+        return f"LoadReport(warnings={self.warnings}, notes={self.notes})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contacts:
+    """Which named points touch the ground or an object, frame by frame."""
+
+    names: tuple[str, ...]  # (K,) for example "left_heel", "left_toe", "right_hand"
+    active: BoolArray  # (F, K)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "active", frozen_bools(self.active, None, len(self.names), name="contacts"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(F, K)``."""
+        return self.active.shape
+
+    def track(self, name: str) -> BoolArray:
+        """Return the flags ``(F,)`` of one point."""
+        if name not in self.names:
+            raise UnknownNameError("contact point", name, "this contact track", self.names)
+        return self.active[:, self.names.index(name)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.active, dtype=dtype) if copy else np.asarray(self.active, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.active)
+
+    def __getitem__(self, index: slice) -> Contacts:
+        return Contacts(self.names, self.active[index])
+
+    def __repr__(self) -> str:
+        return f"Contacts({', '.join(self.names)}; {len(self)} frames)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Motion:
+    """A clip: one array per quantity, frames first."""
+
+    skeleton: Skeleton
+    rate_hz: float  # frames per second
+    root_positions: FloatArray  # (F, 3) [m] in world
+    rotations: SO3  # batch (F, J), R_parent_joint
+    contacts: Contacts | None = None
+    translations: FloatArray | None = None
+    """(F, J, 3) [m] moving joint offsets, only for files whose bones change length; the root's row is unused"""
+    source: Source | None = None
+    load_report: LoadReport = field(default_factory=LoadReport)
+    name: str = "motion"
+
+    def __post_init__(self) -> None:
+        positions = frozen(self.root_positions, None, 3, name="root_positions")
+        frames, joints = len(positions), self.skeleton.num_joints
+        object.__setattr__(self, "root_positions", positions)  # the one place we may
+        object.__setattr__(self, "rate_hz", float(self.rate_hz))
+        if frames == 0:
+            raise InputError("a motion without frames", "It needs at least one")
+        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+            raise InputError(
+                f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second"
+            )
+        if self.rotations.shape != (frames, joints):
+            raise InputError(f"rotations has batch {self.rotations.shape}, expected ({frames}, {joints})")
+        if self.contacts is not None and len(self.contacts) != frames:
+            raise InputError(f"contacts has {len(self.contacts)} frames, the motion has {frames}")
+        if self.translations is not None:
+            moving = frozen(self.translations, frames, joints, 3, name="translations")
+            object.__setattr__(self, "translations", moving)
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames the clip has."""
+        return len(self.root_positions)
+
+    @property
+    def duration_s(self) -> float:
+        """Time from the first frame to the last [s]."""
+        return (self.num_frames - 1) / self.rate_hz
+
+    def times(self) -> FloatArray:
+        """Time of each frame [s], from zero: ``index / rate_hz``."""
+        return np.arange(self.num_frames) / self.rate_hz
+
+    def joint_positions(self) -> FloatArray:
+        """Joint origins ``(F, J, 3)`` [m] in world."""
+        return joint_positions(self.skeleton, self.root_positions, self.rotations.wxyz, self.translations)
+
+    def joint_frames(self) -> tuple[FloatArray, SO3]:
+        """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``."""
+        return joint_frames(self.skeleton, self.root_positions, self.rotations.wxyz, self.translations)
+
+    @overload
+    def __getitem__(self, index: int) -> Pose: ...
+    @overload
+    def __getitem__(self, index: slice) -> Motion: ...
+    def __getitem__(self, index: int | slice) -> Pose | Motion:
+        if isinstance(index, slice):
+            return self._cut(index)
+        if not -self.num_frames <= index < self.num_frames:
+            raise IndexError(f"frame {index} of a motion of {self.num_frames} frames")
+        return Pose(self.skeleton, self.root_positions[index], self.rotations[index])
+
+    def _cut(self, index: slice) -> Motion:
+        step = 1 if index.step is None else index.step
+        source = self.source
+        if source is not None and source.channels is not None:
+            source = replace(source, channels=source.channels[index], dropped=None)
+        return replace(
+            self,
+            rate_hz=self.rate_hz / abs(step),
+            root_positions=self.root_positions[index],
+            rotations=self.rotations[index],
+            contacts=None if self.contacts is None else self.contacts[index],
+            translations=None if self.translations is None else self.translations[index],
+            source=source,
+        )
+
+    def __len__(self) -> int:
+        return self.num_frames
+
+    def __iter__(self) -> Iterator[Pose]:
+        return (self[i] for i in range(self.num_frames))
+
+    def __repr__(self) -> str:
+        return (
+            f"Motion('{self.name}', {self.skeleton.num_joints} joints, {self.num_frames} frames, "
+            f"{self.rate_hz:g} Hz, {self.duration_s:.2f} s)"
+        )
