@@ -30,9 +30,7 @@ class SO3:
         norms = np.sqrt(np.einsum("...i,...i->...", wxyz, wxyz))
         if norms.size and norms.min() == 0.0:
             where = tuple(int(i) for i in np.argwhere(norms == 0.0)[0])
-            raise InputError(
-                f"quaternion {where} is zero, so it is no rotation", "Write (1, 0, 0, 0) for none"
-            )
+            raise InputError(f"quaternion {where} is zero, so it is no rotation", "Write (1, 0, 0, 0) for none")
         if norms.size and np.abs(norms - 1.0).max() > UNIT_TOL:
             wxyz = wxyz / norms[..., None]
             wxyz.setflags(write=False)

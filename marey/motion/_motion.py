@@ -124,9 +124,7 @@ class Motion:
         if frames == 0:
             raise InputError("a motion without frames", "It needs at least one")
         if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
-            raise InputError(
-                f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second"
-            )
+            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
         if self.rotations.shape != (frames, joints):
             raise InputError(f"rotations has batch {self.rotations.shape}, expected ({frames}, {joints})")
         if self.contacts is not None and len(self.contacts) != frames:

@@ -91,9 +91,7 @@ class Skeleton:
 
     def scaled(self, factor: float) -> Skeleton:
         """Return the same skeleton, ``factor`` times as large."""
-        return Skeleton(
-            self.names, self.parents, self.offsets * factor, self.tips * factor, self.limits, self.name
-        )
+        return Skeleton(self.names, self.parents, self.offsets * factor, self.tips * factor, self.limits, self.name)
 
     def __repr__(self) -> str:
         return f"Skeleton('{self.name}', {self.num_joints} joints)"
