@@ -1,1 +1,28 @@
-"""To be filled."""
+"""Sketches and the world they are drawn in."""
+
+from marey.world._path import Path
+from marey.world._sketch import EVENT_KINDS, Event, KeyPose, Sketch, Stand
+from marey.world._things import Bar, Box, River, Stone, Table, Thing, Wall, World
+from marey.world._toml import SKETCH_VERSION, load_sketch, parse_sketch, save_sketch, sketch_to_toml
+
+__all__ = [
+    "EVENT_KINDS",
+    "SKETCH_VERSION",
+    "Bar",
+    "Box",
+    "Event",
+    "KeyPose",
+    "Path",
+    "River",
+    "Sketch",
+    "Stand",
+    "Stone",
+    "Table",
+    "Thing",
+    "Wall",
+    "World",
+    "load_sketch",
+    "parse_sketch",
+    "save_sketch",
+    "sketch_to_toml",
+]

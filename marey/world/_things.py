@@ -1,0 +1,105 @@
+"""What stands in the world: plain data in metres, on the ground plane (x, z) unless said otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from marey.base import InputError, UnknownNameError
+
+Point2 = tuple[float, float]  # (x, z) [m] on the ground
+Point3 = tuple[float, float, float]  # (x, y, z) [m]
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """A straight wall that nobody passes."""
+
+    start: Point2
+    end: Point2
+    thickness_m: float = 0.1
+    height_m: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class River:
+    """A straight strip of ground on which no foot may land."""
+
+    start: Point2
+    end: Point2
+    width_m: float = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Stone:
+    """A round place for a foot, in a river or above the ground."""
+
+    position: Point2
+    radius_m: float = 0.2
+    height_m: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A box that stands on the ground and carries objects."""
+
+    position: Point2
+    size: Point2 = (0.8, 0.5)  # along its own x and z
+    height_m: float = 0.75
+    heading_deg: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """An obstacle: to be stepped over, jumped over or walked round."""
+
+    position: Point2
+    size: Point2 = (0.4, 0.4)
+    height_m: float = 0.3
+    heading_deg: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A round bar to hold on to."""
+
+    start: Point3
+    end: Point3
+    radius_m: float = 0.015
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A small object that can be picked up and put down."""
+
+    name: str
+    position: Point3
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that a motion has to respect."""
+
+    walls: tuple[Wall, ...] = ()
+    rivers: tuple[River, ...] = ()
+    stones: tuple[Stone, ...] = ()
+    tables: tuple[Table, ...] = ()
+    boxes: tuple[Box, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    objects: tuple[Thing, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [thing.name for thing in self.objects]
+        repeated = next((n for n in names if names.count(n) > 1), None)
+        if repeated is not None:
+            raise InputError(f"two objects are called '{repeated}'", "Object names must differ")
+
+    def object(self, name: str) -> Thing:
+        """Return the object of this name.
+
+        Raises:
+            UnknownNameError: there is none; the message suggests the nearest name.
+        """
+        for thing in self.objects:
+            if thing.name == name:
+                return thing
+        raise UnknownNameError("object", name, "this world", [thing.name for thing in self.objects])
