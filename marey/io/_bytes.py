@@ -1,0 +1,87 @@
+"""What readers of binary and structured files share: is the file there, is it small enough, errors that name it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from marey.base import FormatError, InputError, MareyError, MissingFileError
+
+MAX_JSON_BYTES: Final = 16 << 20  # [byte] the largest description we parse; Python needs about ten times as much
+
+AnyPath = str | PathLike[str]
+
+
+def file_size(path: AnyPath, *, limit: int) -> int:
+    """Size of a file [byte].
+
+    Raises:
+        MissingFileError: there is none.
+        FormatError: it is empty or above ``limit``.
+    """
+    file = Path(path)
+    if not file.is_file():
+        fix = "It is a folder; name a file in it." if file.is_dir() else "Check the path."
+        raise MissingFileError(str(path), fix)
+    size = file.stat().st_size
+    if size == 0:
+        raise FormatError("the file is empty", str(path), 0, "Copy or export it again.")
+    if size > limit:
+        what = f"the file has {size / 2**20:.0f} MB, the limit is {limit / 2**20:.0f} MB"
+        raise FormatError(what, str(path), 0, "Cut it into shorter clips.")
+    return size
+
+
+def read_limited(path: AnyPath, *, limit: int) -> bytes:
+    """Return the whole file; raises as :func:`file_size` does."""
+    file_size(path, limit=limit)
+    return Path(path).read_bytes()
+
+
+def broken(path: AnyPath, what: str, fix: str = "Copy or export the file again.") -> FormatError:
+    """An error about a file that has no lines."""
+    return FormatError(what, str(path), 0, fix)
+
+
+@contextmanager
+def blaming(path: AnyPath, fix: str = "Copy or export the file again.") -> Generator[None]:
+    """Turn what a damaged file provokes inside into a :class:`FormatError` that names the file."""
+    try:
+        yield
+    except InputError as error:
+        raise broken(path, error.what, error.fix or fix) from error
+    except MareyError:
+        raise
+    except RecursionError as error:
+        raise broken(path, "the description is nested too deeply", fix) from error
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise broken(path, f"a field is missing or has a wrong form ({_said(error)})", fix) from error
+
+
+def parse_json(text: bytes | str, path: AnyPath) -> Any:
+    """Parse JSON of limited size and depth.
+
+    Raises:
+        FormatError: it is no JSON, too large or nested too deeply; the line is the one where parsing stopped.
+    """
+    if len(text) > MAX_JSON_BYTES:
+        raise broken(path, f"its description has {len(text) / 2**20:.0f} MB, the limit is {MAX_JSON_BYTES >> 20} MB")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"not valid JSON: {error.msg}", str(path), error.lineno, "Export the file again.") from None
+    except UnicodeDecodeError:
+        raise broken(path, "the text is not UTF-8") from None
+    except RecursionError:
+        raise broken(path, "the description is nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise broken(path, f"not valid JSON: {error}") from None
+
+
+def _said(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__

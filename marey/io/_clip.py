@@ -1,0 +1,205 @@
+"""Our own clip file: every field of a Motion, bit for bit, in one `.safetensors` file.
+
+Arrays are tensors of the file; the rest is one JSON text in the file's metadata under the key ``marey``. Any
+tool that reads safetensors can read our arrays; nothing in the file can run code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, MareyError
+from marey.io._bytes import MAX_JSON_BYTES, AnyPath, blaming, broken, file_size, parse_json
+from marey.io._clip_source import describe_source, restore_source
+from marey.lie import SO3
+from marey.motion import Contacts, LoadReport, Motion
+from marey.skeleton import EulerLimits, Skeleton
+
+CLIP_VERSION: Final = 1  # raise it when a reader of the old version would misread a new file
+MAX_CLIP_BYTES: Final = 4 << 30  # [byte] 12 hours of 31 joints at 120 Hz
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def write_clip(motion: Motion, path: AnyPath, *, channels: bool = True) -> None:
+    """Write a clip that :func:`read_clip` gives back bit for bit; the same motion makes the same bytes.
+
+    Args:
+        motion: what to keep; its load report is completed first.
+        path: the `.safetensors` file.
+        channels: keep the values of the file the motion was read from too, so that a BVH file can still be given
+            back channel by channel. It nearly doubles the size.
+    """
+    Path(path).write_bytes(clip_bytes(motion, channels=channels))
+
+
+def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
+    """Return the content of the file that :func:`write_clip` writes."""
+    from safetensors.numpy import save
+
+    tensors = _motion_tensors(motion) | _limit_tensors(motion.skeleton.limits)
+    described = _described(motion)
+    if motion.source is not None:
+        described["source"], kept = describe_source(motion.source, channels=channels)
+        tensors |= kept
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if len(text.encode()) > MAX_JSON_BYTES // 2:
+        raise InputError("the names and notes of this motion take more than 8 MB", "Drop motion.source first")
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    return save(contiguous, metadata={"marey": text})
+
+
+def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read a clip written by :func:`write_clip`, of this or any earlier version.
+
+    The file is mapped into memory, so that only its arrays are copied, once.
+
+    Args:
+        path: the `.safetensors` file.
+        rate_hz: use this frame rate instead of the file's.
+        unit: clip files are in metres; anything but ``"m"`` is refused.
+
+    Raises:
+        FormatError: the file is damaged, is no clip, or was written by a newer marey.
+    """
+    if unit not in (None, "m"):
+        raise InputError(f"unit '{unit}' for a clip file", "Clip files are always in metres; leave unit out")
+    tensors, described = _read_tensors(path)
+    with blaming(path, "Write the clip again."):
+        motion = _restored(tensors, described)
+    return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
+
+
+def _described(motion: Motion) -> dict[str, Any]:
+    skeleton = motion.skeleton
+    return {
+        "format": "marey-clip",
+        "clip_version": CLIP_VERSION,
+        "name": motion.name,
+        "rate_hz": motion.rate_hz,
+        "skeleton": skeleton.name,
+        "joints": list(skeleton.names),
+        "limits": [[limit.joint, limit.order] for limit in skeleton.limits],
+        "contacts": None if motion.contacts is None else list(motion.contacts.names),
+        "warnings": list(motion.load_report.warnings),
+        "notes": list(motion.load_report.notes),
+    }
+
+
+def _motion_tensors(motion: Motion) -> Tensors:
+    tensors: Tensors = {
+        "parents": motion.skeleton.parents,
+        "offsets": motion.skeleton.offsets,
+        "tips": motion.skeleton.tips,
+        "root_positions": motion.root_positions,
+        "rotations": motion.rotations.wxyz,
+    }
+    if motion.contacts is not None:
+        tensors["contacts"] = motion.contacts.active
+    if motion.translations is not None:
+        tensors["translations"] = motion.translations
+    return tensors
+
+
+def _limit_tensors(limits: tuple[EulerLimits, ...]) -> Tensors:
+    if not limits:
+        return {}
+    return {
+        "limits.low": np.concatenate([np.asarray(limit.low_rad, dtype=np.float64) for limit in limits]),
+        "limits.high": np.concatenate([np.asarray(limit.high_rad, dtype=np.float64) for limit in limits]),
+        "limits.axis": np.stack([limit.axis.wxyz for limit in limits]),
+    }
+
+
+def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    _check_header(path)
+    try:
+        with cast(Any, safe_open(str(path), framework="np")) as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            described = _checked(parse_json(metadata.get("marey", "{}"), path), path)
+            tensors: Tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except MareyError:
+        raise
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise broken(path, f"not a readable safetensors file: {_first_line(error)}", "Write the clip again.") from error
+    return tensors, described
+
+
+def _check_header(path: AnyPath) -> None:
+    size = file_size(path, limit=MAX_CLIP_BYTES)
+    with Path(path).open("rb") as file:
+        announced = int.from_bytes(file.read(8), "little")
+    if size < 8 or announced > size - 8:
+        raise broken(path, "the header is longer than the file: it is cut off or no safetensors file")
+    if announced > MAX_JSON_BYTES:
+        raise broken(path, f"a header of {announced} bytes; the limit is {MAX_JSON_BYTES}")
+
+
+def _checked(described: Any, path: AnyPath) -> Mapping[str, Any]:
+    version: Any = cast(dict[str, Any], described).get("clip_version") if isinstance(described, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise broken(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
+    if version > CLIP_VERSION:
+        what = f"clip version {version}; this marey reads versions up to {CLIP_VERSION}"
+        raise broken(path, what, "Upgrade marey: pip install --upgrade marey")
+    return cast(Mapping[str, Any], described)
+
+
+def _restored(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
+    contacts = described["contacts"]
+    source = described.get("source")
+    return Motion(
+        skeleton=_skeleton(tensors, described),
+        rate_hz=described["rate_hz"],
+        root_positions=_floats(tensors, "root_positions"),
+        rotations=SO3(_floats(tensors, "rotations")),
+        contacts=None if contacts is None else Contacts(_texts(contacts), tensors["contacts"]),
+        translations=_floats(tensors, "translations") if "translations" in tensors else None,
+        source=None if source is None else restore_source(source, tensors),
+        load_report=LoadReport(_texts(described["warnings"]), _texts(described["notes"])),
+        name=str(described["name"]),
+    )
+
+
+def _skeleton(tensors: Tensors, described: Mapping[str, Any]) -> Skeleton:
+    limits: list[EulerLimits] = []
+    first = 0
+    for number, (joint, order) in enumerate(described["limits"]):
+        span = slice(first, first + len(order))
+        low, high = _floats(tensors, "limits.low")[span], _floats(tensors, "limits.high")[span]
+        limits.append(EulerLimits(joint, order, low, high, SO3(_floats(tensors, "limits.axis")[number])))
+        first = span.stop
+    return Skeleton(
+        _texts(described["joints"]),
+        tensors["parents"],
+        _floats(tensors, "offsets"),
+        _floats(tensors, "tips"),
+        tuple(limits),
+        str(described["skeleton"]),
+    )
+
+
+def _floats(tensors: Tensors, name: str) -> FloatArray:
+    array = tensors[name]
+    if array.dtype != np.float64:
+        raise InputError(f"tensor '{name}' holds {array.dtype}, expected float64")
+    return array
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise InputError(f"a list of names was expected, found {type(values).__name__}")
+    return tuple(str(value) for value in cast(list[Any], values))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
