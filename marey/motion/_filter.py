@@ -1,0 +1,89 @@
+"""Zero-phase low-pass filtering of positions and rotations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.lie import SO3
+from marey.motion._motion import Motion
+
+PAD_PERIODS = 3.0  # [-] the clip is continued by this many periods of the cutoff, by then the filter has forgotten
+
+
+def lowpass(motion: Motion, cutoff_hz: float, *, order: int = 4) -> Motion:
+    """Remove what moves faster than ``cutoff_hz``, without delay.
+
+    A Butterworth filter runs forwards and backwards ([Winter2009]_ §3.4.4.2), so nothing is shifted in time; as there,
+    the cutoff is corrected for the two passes, so that ``cutoff_hz`` is where the amplitude has dropped by 3 dB.
+    Rotations are filtered as quaternions of continuous sign and normalised: this commutes with turning the parent or
+    the child frame, and it leaves a spin at constant rate as it is. Past its ends the clip is continued by point
+    reflection, ``2 x(0) - x(t)`` for positions and ``q(0) q(t)⁻¹ q(0)`` for rotations, so a steady motion stays steady
+    up to the last frame. Contacts are kept.
+
+    Args:
+        motion: any clip.
+        cutoff_hz: 6 for walking, 10 to 12 for jumps [Hz].
+        order: of the zero-phase filter: two passes of half of it. Even.
+
+    Raises:
+        InputError: the cutoff is not between zero and half the frame rate, or the order is not even and positive.
+    """
+    if order < 2 or order % 2:
+        raise InputError(f"order is {order}", "Give an even number, 2 or more")
+    positions = lowpass_values(motion.root_positions, motion.rate_hz, cutoff_hz, order=order)
+    moving = motion.translations
+    return replace(
+        motion,
+        root_positions=positions,
+        rotations=_lowpass_rotations(motion.rotations, motion.rate_hz, cutoff_hz, order),
+        translations=None if moving is None else lowpass_values(moving, motion.rate_hz, cutoff_hz, order=order),
+        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+    )
+
+
+def lowpass_values(values: FloatArray, rate_hz: float, cutoff_hz: float, *, order: int = 4) -> FloatArray:
+    """As :func:`lowpass`, for plain arrays ``(F, ...)`` sampled at ``rate_hz``."""
+    pad = _pad_length(len(values), rate_hz, cutoff_hz)
+    if pad == 0:
+        return values
+    before, after = values[pad:0:-1], values[-2 : -pad - 2 : -1]
+    padded = np.concatenate([2.0 * values[:1] - before, values, 2.0 * values[-1:] - after])
+    return _two_passes(padded, rate_hz, cutoff_hz, order)[pad:-pad]
+
+
+def continuous_signs(wxyz: FloatArray) -> FloatArray:
+    """Flip quaternions ``(F, ..., 4)`` so that each is on the same side as the one before it."""
+    flips = np.where(np.einsum("f...i,f...i->f...", wxyz[1:], wxyz[:-1]) < 0.0, -1.0, 1.0)
+    signs = np.concatenate([np.ones((1, *wxyz.shape[1:-1])), np.cumprod(flips, axis=0)])
+    return wxyz * signs[..., None]
+
+
+def _lowpass_rotations(rotations: SO3, rate_hz: float, cutoff_hz: float, order: int) -> SO3:
+    pad = _pad_length(len(rotations), rate_hz, cutoff_hz)
+    if pad == 0:
+        return rotations
+    first, last = rotations[:1], rotations[-1:]
+    before = first @ rotations[pad:0:-1].inverse() @ first
+    after = last @ rotations[-2 : -pad - 2 : -1].inverse() @ last
+    padded = continuous_signs(SO3.concatenate([before, rotations, after]).wxyz)
+    smooth = _two_passes(padded, rate_hz, cutoff_hz, order)[pad:-pad]
+    lost = np.linalg.norm(smooth, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
+    return SO3(np.where(lost, rotations.wxyz, smooth))
+
+
+def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
+    if not 0.0 < cutoff_hz < 0.5 * rate_hz:
+        raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {0.5 * rate_hz:g}")
+    return min(num_frames - 1, int(np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
+
+
+def _two_passes(values: FloatArray, rate_hz: float, cutoff_hz: float, order: int) -> FloatArray:
+    from scipy.signal import butter, sosfiltfilt
+
+    half = order // 2
+    corrected = np.tan(np.pi * cutoff_hz / rate_hz) / (np.sqrt(2.0) - 1.0) ** (0.5 / half)
+    sections = butter(half, 2.0 * np.arctan(corrected) / np.pi, output="sos")
+    return np.ascontiguousarray(sosfiltfilt(sections, values, axis=0, padtype=None, padlen=0))
