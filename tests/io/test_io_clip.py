@@ -241,7 +241,13 @@ def test_a_clip_with_changed_bytes_is_read_or_refused(tmp_path, data):
         content[data.draw(st.integers(0, 4000))] = data.draw(st.integers(0, 255))
     path = tmp_path / "changed.safetensors"
     path.write_bytes(content[: data.draw(st.integers(1, len(content)))] if data.draw(st.booleans()) else content)
+    said = read_or_refused(path)
+    assert said == "read" or "changed.safetensors" in said
+
+
+def read_or_refused(path: Path) -> str:
     try:
-        assert read_clip(path).num_frames >= 1
+        read_clip(path)
     except MareyError as error:
-        assert "changed.safetensors" in str(error)
+        return str(error)
+    return "read"
