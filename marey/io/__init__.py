@@ -1,5 +1,7 @@
 """Readers and writers: any motion file in, any motion file out."""
 
+from marey.io._bvh import read_bvh
 from marey.io._clip import CLIP_VERSION, clip_bytes, read_clip, write_clip
+from marey.io._dispatch import load, save
 
-__all__ = ["CLIP_VERSION", "clip_bytes", "read_clip", "write_clip"]
+__all__ = ["CLIP_VERSION", "clip_bytes", "load", "read_bvh", "read_clip", "save", "write_clip"]

@@ -1,0 +1,62 @@
+"""Known faults of BVH collections: profiles, added poses, frames without data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.io._euler import NONE, ChannelMap
+from marey.io._units import HEIGHT_OF_REACH, METRES, reach
+from marey.skeleton import Skeleton
+
+CMU_NAMES: Final = frozenset({"Hips", "LHipJoint", "RHipJoint", "LowerBack", "Spine1", "Neck1", "LeftFingerBase"})
+CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
+
+
+def profile_of(raw: Skeleton) -> str:
+    """``"cmu"`` for the 2010 conversion of the CMU database in its own unit, else empty. ``raw`` is in file units."""
+    height = HEIGHT_OF_REACH * reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
+    is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
+    return "cmu" if is_cmu else ""
+
+
+def leading_rows(
+    channels: FloatArray, layout: ChannelMap, profile: str, raw: Skeleton
+) -> tuple[int, list[str], list[str]]:
+    """How many rows at the start were not captured, and warnings and notes that say so."""
+    warnings: list[str] = []
+    notes: list[str] = []
+    if profile != "cmu":
+        return 0, warnings, notes
+    dropped = int(_is_added_pose(channels, layout))
+    if dropped:
+        notes.append("frame 0 is a T-pose that was added to the capture; left out (source.dropped keeps it)")
+    empty = _count_empty(channels[dropped:])
+    if empty:
+        what = f"{empty} frame{'s' * (empty > 1)} at the start hold{'s' * (empty == 1)} only zeros"
+        warnings.append(f"{what}; left out (source.dropped keeps them)")
+    if _lacks_thorax(raw):
+        notes.append("this BVH has lost the thorax bone: neck and shoulders sit 11 to 13 cm too low on Spine1")
+    return dropped + empty, warnings, notes
+
+
+def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
+    """Whole degrees, mostly zero, where the next frame begins: nobody moves like that."""
+    if len(channels) < 2:
+        return False
+    places = layout.positions[0][layout.positions[0] != NONE]
+    turns = np.delete(channels[0], places)
+    is_placed = bool((channels[0, places] == channels[1, places]).all())
+    return is_placed and bool((turns == np.rint(turns)).all()) and float((turns == 0.0).mean()) > 0.8
+
+
+def _count_empty(channels: FloatArray) -> int:
+    filled = np.flatnonzero(channels.any(axis=1))
+    return int(filled[0]) if len(filled) else 0
+
+
+def _lacks_thorax(raw: Skeleton) -> bool:
+    names = ("Neck", "LeftShoulder", "RightShoulder")
+    return all(n in raw.names and not raw.offsets[raw.index(n)].any() for n in names)
