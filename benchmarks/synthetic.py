@@ -1,0 +1,47 @@
+"""Data for the races, made here so that they run on any machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+CHAINS = [(0, 5), (0, 5), (0, 3), (13, 3), (13, 7), (13, 7)]  # (parent, length): legs, spine, neck, arms
+
+
+def tree_of_31() -> np.ndarray:
+    """Parents of a 31-joint human-like tree."""
+    parents = [-1]
+    for parent, length in CHAINS:
+        for k in range(length):
+            parents.append(parent if k == 0 else len(parents) - 1)
+    return np.array(parents)
+
+
+def write_cmu_like_bvh(path: Path, *, frames: int) -> None:
+    """Write a BVH of 31 joints and 96 channels with smooth random rotations, four decimals as CMU files have."""
+    rng = np.random.default_rng(7)
+    parents = tree_of_31()
+    offsets = rng.normal(0.0, 12.0, (len(parents), 3))
+    lines = ["HIERARCHY"]
+    _write_joint(lines, parents, offsets, 0, "")
+    time = np.linspace(0.0, 8.0, frames)[:, None]
+    rates, phases = rng.uniform(0.5, 2.0, 96), rng.uniform(0.0, 6.28, 96)
+    values = 35.0 * np.sin(rates * time + phases)
+    lines += ["MOTION", f"Frames: {frames}", "Frame Time: .0083333"]
+    lines += [" ".join(f"{v:.4f}" for v in row) for row in values]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _write_joint(lines: list[str], parents: np.ndarray, offsets: np.ndarray, joint: int, indent: str) -> None:
+    channels = "3 Zrotation Yrotation Xrotation"
+    if joint == 0:
+        channels = "6 Xposition Yposition Zposition Zrotation Yrotation Xrotation"
+    lines += [f"{indent}{'JOINT' if joint else 'ROOT'} J{joint}", indent + "{"]
+    lines += [f"{indent}\tOFFSET " + " ".join(f"{v:.5f}" for v in offsets[joint]), f"{indent}\tCHANNELS {channels}"]
+    children = np.flatnonzero(parents == joint)
+    for child in children:
+        _write_joint(lines, parents, offsets, int(child), indent + "\t")
+    if not len(children):
+        lines += [f"{indent}\tEnd Site", indent + "\t{", f"{indent}\t\tOFFSET 0 5 0", indent + "\t}"]
+    lines.append(indent + "}")

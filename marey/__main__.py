@@ -1,0 +1,5 @@
+"""``python -m marey`` is the same as ``marey``."""
+
+from marey.cli import main
+
+main()
