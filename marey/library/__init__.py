@@ -1,1 +1,24 @@
-"""To be filled."""
+"""The clip store: a folder of motions under the addresses of their content, with a catalogue."""
+
+from marey.library._address import content_address
+from marey.library._behaviour import BEHAVIOURS, Features, guess_behaviour, measure_features
+from marey.library._catalogue import CATALOGUE_VERSION, CatalogueError
+from marey.library._library import Library, is_library
+from marey.library._records import Added, AddReport, ClipRecord, Query, VerifyReport
+
+__all__ = [
+    "BEHAVIOURS",
+    "CATALOGUE_VERSION",
+    "AddReport",
+    "Added",
+    "CatalogueError",
+    "ClipRecord",
+    "Features",
+    "Library",
+    "Query",
+    "VerifyReport",
+    "content_address",
+    "guess_behaviour",
+    "is_library",
+    "measure_features",
+]

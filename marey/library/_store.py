@@ -1,0 +1,188 @@
+"""The folder of a library: where clips, unfinished work and damaged files lie, and how a killed run is put right.
+
+::
+
+    catalogue.sqlite        one row a clip
+    clips/ab/abcd….safetensors   one file a clip, named by the address of its motion
+    incoming/<run>/         clips of a run that are not in the catalogue yet, each with its row as JSON
+    incoming/<run>.lock     held while that run lives
+    trash/                  clips on their way out
+    damaged/                what `verify` with repair moved aside
+
+A clip goes from ``incoming`` to ``clips`` and into the catalogue under one write lock. So whatever another process
+sees in ``clips`` or ``trash`` while it holds that lock was left by a process that is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from marey.base import MareyError
+from marey.library._catalogue import Catalogue
+from marey.library._disk import ProcessLock, move_whole, write_whole
+from marey.library._records import Added, ClipRecord, Job
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A clip that a worker has written to ``incoming``: everything the catalogue needs to take it in."""
+
+    job: Job
+    record: ClipRecord
+    signature: bytes
+    stamp: str  # of the file it was read from
+
+    def to_json(self) -> bytes:
+        """Text form, for the worker's answer and for the note beside the unfinished clip."""
+        return json.dumps(asdict(self) | {"signature": self.signature.hex()}).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> Staged:
+        """Undo :meth:`to_json`."""
+        values = cast(dict[str, Any], json.loads(data))
+        job, record = Job(**_tuples(values["job"])), ClipRecord(**_tuples(values["record"]))
+        return cls(job, record, bytes.fromhex(values["signature"]), values["stamp"])
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Undo what JSON does to tuples."""
+    return {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values.items()}
+
+
+class Store:
+    """Paths and moves inside one library folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clips, self.incoming = folder / "clips", folder / "incoming"
+        self.trash, self.damaged = folder / "trash", folder / "damaged"
+        for inner in (folder, self.clips, self.incoming):
+            inner.mkdir(parents=True, exist_ok=True)
+        self.catalogue = Catalogue(folder / "catalogue.sqlite")
+        self.recover()
+
+    def clip_path(self, clip_id: str) -> Path:
+        """Where the clip of an address lies."""
+        return self.clips / clip_id[:2] / f"{clip_id}.safetensors"
+
+    def stored_ids(self) -> set[str]:
+        """Addresses of all files in ``clips``."""
+        return {path.stem for path in self.clips.glob("*/*.safetensors")}
+
+    @contextmanager
+    def run(self) -> Generator[Path]:
+        """A folder of its own for one adding run, removed at its end; locked, so that no other run tidies it up."""
+        folder = self.incoming / uuid.uuid4().hex
+        with self.catalogue.writing():  # see `recover`: a lock file is never seen before it is locked
+            lock = ProcessLock(folder.with_suffix(".lock"))
+            lock.acquire()
+            folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release(forget=True)
+
+    def take_in(self, staged: Staged, clip_file: Path) -> Added:
+        """Move a staged clip to its place and write its row, both or neither."""
+        try:
+            with self.catalogue.writing():
+                return self._take_in(staged, clip_file)
+        except BaseException:
+            with contextlib.suppress(MareyError), self.catalogue.writing():
+                if staged.record.id not in self.catalogue.ids():
+                    self.clip_path(staged.record.id).unlink(missing_ok=True)
+            raise
+
+    def _take_in(self, staged: Staged, clip_file: Path) -> Added:
+        job, record = staged.job, staged.record
+        known = self.catalogue.same_motion(record, staged.signature)
+        if known is None:
+            self.catalogue.insert(record, staged.signature)
+            if clip_file.exists():
+                move_whole(clip_file, self.clip_path(record.id))
+        else:
+            self.catalogue.tag(known, record.tags)
+        self.catalogue.note_source(job, staged.stamp, known or record.id)
+        if known is None:
+            return Added(job.path, "added", record.id)
+        how = "the same motion" if known == record.id else "the same motion but for rounding"
+        return Added(job.path, "duplicate", known, f"{how} as clip {known[:12]}")
+
+    def take_out(self, clip_id: str) -> None:
+        """Remove a clip: its file goes to ``trash`` and its row goes, both or neither; then the file is deleted."""
+        waiting = self.trash / f"{clip_id}.safetensors"
+        try:
+            with self.catalogue.writing():
+                if self.clip_path(clip_id).exists():
+                    move_whole(self.clip_path(clip_id), waiting)
+                self.catalogue.delete(clip_id)
+        finally:
+            self._empty_trash()
+
+    def set_aside(self, clip_id: str) -> Path:
+        """Move a damaged clip out of the way and drop its row; nothing is deleted."""
+        target = self.damaged / f"{clip_id}.safetensors"
+        with self.catalogue.writing():
+            if self.clip_path(clip_id).exists():
+                move_whole(self.clip_path(clip_id), target)
+            self.catalogue.delete(clip_id)
+        return target
+
+    # ---- after a crash
+
+    def recover(self) -> None:
+        """Finish or undo what killed runs left behind; does nothing, and locks nothing, when there is nothing."""
+        if any(self.incoming.iterdir()):
+            dead = list[ProcessLock]()
+            try:
+                with self.catalogue.writing():
+                    for folder in sorted({path.with_suffix("") for path in self.incoming.iterdir()}):
+                        dead += self._adopt_run(folder)
+                for lock in dead:  # only now, when the adopted rows are committed
+                    shutil.rmtree(lock.path.with_suffix(""), ignore_errors=True)
+            finally:
+                for lock in dead:
+                    lock.release(forget=not lock.path.with_suffix("").exists())
+        if self.trash.is_dir() and any(self.trash.iterdir()):
+            self._empty_trash()
+
+    def _adopt_run(self, folder: Path) -> list[ProcessLock]:
+        """Adopt the clips of a run whose process is gone, and return its lock, held; nothing for a run that lives."""
+        lock = ProcessLock(folder.with_suffix(".lock"))
+        if not lock.acquire():
+            lock.release()
+            return []
+        for note in sorted(folder.glob("*.json")):
+            self._adopt(note)
+        return [lock]
+
+    def _adopt(self, note: Path) -> None:
+        """Take in a clip whose note is complete: the note is written after the clip, so the clip is whole."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            staged = Staged.from_json(note.read_bytes())
+            clip_file = note.with_suffix(".safetensors")
+            if clip_file.exists() or self.clip_path(staged.record.id).exists():
+                self._take_in(staged, clip_file)
+
+    def _empty_trash(self) -> None:
+        with self.catalogue.writing():
+            kept = self.catalogue.ids()
+            for path in self.trash.glob("*.safetensors"):
+                if path.stem in kept:  # the row was not deleted: the clip stays
+                    move_whole(path, self.clip_path(path.stem))
+                else:
+                    path.unlink(missing_ok=True)
+
+
+def leave_note(staged: Staged, clip_file: Path) -> None:
+    """Write the note that lets another process take in the clip if this run is killed."""
+    write_whole(clip_file.with_suffix(".json"), staged.to_json())
