@@ -2,6 +2,8 @@
 
 from marey.skeleton._capsules import Capsules, capsules
 from marey.skeleton._human import HUMAN, HUMAN_STATURE_M, human
+from marey.skeleton._points import ContactPoints, FootPoints, contact_points, foot_points
+from marey.skeleton._roles import ROLES, RoleMap, role_map
 from marey.skeleton._skeleton import (
     MAX_JOINTS,
     NO_PARENT,
@@ -12,19 +14,28 @@ from marey.skeleton._skeleton import (
     joint_frames,
     joint_positions,
 )
+from marey.skeleton._tpose import t_pose
 
 __all__ = [
     "HUMAN",
     "HUMAN_STATURE_M",
     "MAX_JOINTS",
     "NO_PARENT",
+    "ROLES",
     "Capsules",
+    "ContactPoints",
     "EulerLimits",
+    "FootPoints",
     "Pose",
+    "RoleMap",
     "Skeleton",
     "SkeletonDraft",
     "capsules",
+    "contact_points",
+    "foot_points",
     "human",
     "joint_frames",
     "joint_positions",
+    "role_map",
+    "t_pose",
 ]

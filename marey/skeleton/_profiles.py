@@ -1,0 +1,155 @@
+"""Names of the 22 canonical joints in the skeletons people actually have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+SIDES: Final = ("left", "right")
+_NAMESPACE: Final = re.compile(r"^(.*[:|]|mixamorig\d*_?|character\d*_|[mf]_avg_|bip0?0?1?[ _]|bip$)", re.IGNORECASE)
+
+
+def plain_name(name: str) -> str:
+    """Return a joint name in lower case, without a namespace: ``mixamorig:LeftArm`` is ``leftarm``."""
+    short = _NAMESPACE.sub("", name.strip())
+    return (short or name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One naming habit. In ``sided`` names, ``{side}`` stands for the word of the side."""
+
+    name: str
+    words: tuple[str, str]  # how it writes left and right
+    middle: Mapping[str, str]  # role -> joint
+    sided: Mapping[str, str]  # role without its side -> joint
+    optional: tuple[str, ...] = ()  # roles that members of the family may lack
+    also: tuple[str, ...] = ()  # further joints that tell this family from its neighbours
+    notes: tuple[str, ...] = field(default=())
+
+    def joints(self) -> dict[str, str]:
+        """Return the joint of every role, as a plain name."""
+        table = {role: joint.lower() for role, joint in self.middle.items()}
+        for side, word in zip(SIDES, self.words, strict=True):
+            table |= {f"{side}_{role}": joint.format(side=word).lower() for role, joint in self.sided.items()}
+        return table
+
+    def fits(self, plain_names: Iterable[str]) -> bool:
+        """Tell whether every joint of the profile that is not optional is there."""
+        have = set(plain_names)
+        needed = {joint for role, joint in self.joints().items() if _unsided(role) not in self.optional}
+        return needed <= have and set(self.also) <= have
+
+
+def _unsided(role: str) -> str:
+    return role.removeprefix("left_").removeprefix("right_")
+
+
+_MOCAP_LIMBS: Final = {
+    "hip": "{side}UpLeg",
+    "knee": "{side}Leg",
+    "ankle": "{side}Foot",
+    "collar": "{side}Shoulder",
+    "shoulder": "{side}Arm",
+    "elbow": "{side}ForeArm",
+    "wrist": "{side}Hand",
+}
+_SMPL_LIMBS: Final = {
+    part: "{side}_" + part for part in ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist")
+}
+_SMPL_MIDDLE: Final = {part: part for part in ("pelvis", "spine1", "spine2", "spine3", "neck", "head")}
+_THREE_SPINES: Final = {"pelvis": "Hips", "spine1": "Spine", "spine2": "Spine1", "spine3": "Spine2"}
+
+PROFILES: Final = (
+    Profile("smpl", SIDES, _SMPL_MIDDLE, _SMPL_LIMBS),
+    Profile("smpl", ("l", "r"), _SMPL_MIDDLE, _SMPL_LIMBS),
+    Profile(
+        "cmu-bvh",
+        SIDES,
+        {
+            "pelvis": "Hips",
+            "spine1": "LowerBack",
+            "spine2": "Spine",
+            "spine3": "Spine1",
+            "neck": "Neck",
+            "head": "Head",
+        },
+        {**_MOCAP_LIMBS, "foot": "{side}ToeBase"},
+        also=("lhipjoint", "rhipjoint", "neck1"),
+        notes=("the thorax and wrist bones of this conversion have no length, so neck, arms and hands sit too low",),
+    ),
+    Profile(
+        "cmu-asf",
+        ("l", "r"),
+        {
+            "pelvis": "root",
+            "spine1": "lowerback",
+            "spine2": "upperback",
+            "spine3": "thorax",
+            "neck": "lowerneck",
+            "head": "head",
+        },
+        {
+            "hip": "{side}femur",
+            "knee": "{side}tibia",
+            "ankle": "{side}foot",
+            "foot": "{side}toes",
+            "collar": "{side}clavicle",
+            "shoulder": "{side}humerus",
+            "elbow": "{side}radius",
+            "wrist": "{side}hand",
+        },
+        notes=("the wrist is the joint 'lhand' ('rhand'): 'lwrist' only twists the forearm, half-way along it",),
+    ),
+    Profile("lafan1", SIDES, {**_THREE_SPINES, "neck": "Neck", "head": "Head"}, {**_MOCAP_LIMBS, "foot": "{side}Toe"}),
+    Profile(
+        "mixamo", SIDES, {**_THREE_SPINES, "neck": "Neck", "head": "Head"}, {**_MOCAP_LIMBS, "foot": "{side}ToeBase"}
+    ),
+    Profile(
+        "deepmimic",
+        SIDES,
+        {"pelvis": "root", "spine3": "chest", "neck": "neck"},
+        {part: "{side}_" + part for part in ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")},
+        optional=("wrist",),
+    ),
+    Profile(
+        "h-anim",
+        ("l", "r"),
+        {
+            "pelvis": "sacroiliac",
+            "spine1": "vl5",
+            "spine2": "vt10",
+            "spine3": "vt1",
+            "neck": "vc7",
+            "head": "skullbase",
+        },
+        {
+            "hip": "{side}_hip",
+            "knee": "{side}_knee",
+            "ankle": "{side}_ankle",
+            "foot": "{side}_midtarsal",
+            "collar": "{side}_sternoclavicular",
+            "shoulder": "{side}_shoulder",
+            "elbow": "{side}_elbow",
+            "wrist": "{side}_wrist",
+        },
+        optional=("pelvis", "spine1", "spine2", "spine3", "neck", "head", "foot", "collar", "ankle", "wrist"),
+        also=("humanoidroot",),
+    ),
+)
+
+# H-Anim names joints by level of articulation and by edition; the first that exists is taken
+H_ANIM_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "pelvis": ("sacroiliac", "humanoidroot"),
+    "spine1": ("vl5", "vl4", "vl3", "vl2", "vl1"),
+    "spine2": ("vt10", "vt9", "vt8", "vt11", "vt7", "vt6", "vt12", "vl1", "vl2"),
+    "spine3": ("vt1", "vt2", "vt3", "vt4", "vt5"),
+    "neck": ("vc7", "vc6", "vc5", "vc4", "vc3", "vc2", "vc1"),
+    "head": ("skullbase", "vc1"),
+    "ankle": ("{side}_ankle", "{side}_talocrural"),
+    "foot": ("{side}_metatarsal", "{side}_tarsometatarsal_2", "{side}_metatarsophalangeal_2", "{side}_midtarsal"),
+    "collar": ("{side}_sternoclavicular", "{side}_acromioclavicular"),
+    "wrist": ("{side}_wrist", "{side}_radiocarpal"),
+}
