@@ -9,9 +9,12 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import EPS, FloatArray, InputError, frozen
+from marey.base import FloatArray, InputError, frozen
+from marey.lie import _quaternions as quaternions
+from marey.lie._formulas import UNIT_TOL
+from marey.lie._inputs import directions, rotation_matrices, vectors
 
-UNIT_TOL = 8 * EPS  # [-] a norm this near to one is left alone, so that normalising twice changes nothing
+SAFE_NORMS = (1e-140, 1e140)  # [-] squares of components outside may underflow or overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -19,6 +22,7 @@ class SO3:
     """A batch of rotations; ``q`` and ``-q`` are the same rotation.
 
     ``R_a_b @ R_b_c`` composes and ``R_a_b @ points_b`` maps points ``(..., 3)``; batches broadcast.
+    Quaternions of any length but zero are accepted and normalised.
     """
 
     wxyz: FloatArray  # (..., 4) unit quaternions
@@ -27,103 +31,145 @@ class SO3:
         wxyz = frozen(self.wxyz, name="wxyz")
         if wxyz.ndim == 0 or wxyz.shape[-1] != 4:
             raise InputError(f"wxyz has shape {wxyz.shape}, expected (..., 4)")
-        norms = np.sqrt(np.einsum("...i,...i->...", wxyz, wxyz))
-        if norms.size and norms.min() == 0.0:
-            where = tuple(int(i) for i in np.argwhere(norms == 0.0)[0])
-            raise InputError(f"quaternion {where} is zero, so it is no rotation", "Write (1, 0, 0, 0) for none")
-        if norms.size and np.abs(norms - 1.0).max() > UNIT_TOL:
-            wxyz = wxyz / norms[..., None]
-            wxyz.setflags(write=False)
-        object.__setattr__(self, "wxyz", wxyz)
+        object.__setattr__(self, "wxyz", _normalised(wxyz))
+
+    # Making
 
     @classmethod
     def identity(cls, *shape: int) -> SO3:
         """Return a batch of rotations by nothing."""
         wxyz = np.zeros((*shape, 4))
         wxyz[..., 0] = 1.0
-        return cls(wxyz)
+        return _trusted(wxyz)
 
     @classmethod
-    def exp(cls, vectors: ArrayLike) -> SO3:
+    def random(cls, rng: np.random.Generator, *shape: int) -> SO3:
+        """Draw rotations evenly over the whole group (normal deviates, normalised)."""
+        return cls(rng.normal(size=(*shape, 4)))
+
+    @classmethod
+    def exp(cls, rotation_vectors: ArrayLike) -> SO3:
         r"""Rotation by :math:`\|v\|` [rad] about :math:`v`: :math:`q = (\cos\frac{\|v\|}2, \frac12\,\mathrm{sinc}\,v)`."""
-        v = np.asarray(vectors, dtype=np.float64)
-        angle = _norm(v)[..., None]
-        return cls(np.concatenate([np.cos(0.5 * angle), 0.5 * np.sinc(angle / (2.0 * np.pi)) * v], axis=-1))
+        return _adopted(quaternions.exp(vectors(rotation_vectors, 3, name="rotation vectors")))
 
     @classmethod
     def from_axis_angle(cls, axis: ArrayLike, angle_rad: ArrayLike) -> SO3:
         """Rotate by ``angle_rad`` about ``axis`` (any length but zero)."""
-        unit = np.asarray(axis, dtype=np.float64)
-        half = 0.5 * np.asarray(angle_rad, dtype=np.float64)[..., None]
-        unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
-        xyz = np.sin(half) * unit
-        return cls(np.concatenate([np.broadcast_to(np.cos(half), (*xyz.shape[:-1], 1)), xyz], axis=-1))
+        half = 0.5 * vectors(np.asarray(angle_rad, dtype=np.float64)[..., None], 1, name="angles")
+        xyz = np.sin(half) * directions(axis, name="axis")
+        return _adopted(np.concatenate([np.broadcast_to(np.cos(half), (*xyz.shape[:-1], 1)), xyz], axis=-1))
 
     @classmethod
     def from_matrix(cls, matrices: ArrayLike) -> SO3:
-        """Convert rotation matrices ``(..., 3, 3)`` by the largest of the four quaternion components."""
-        m = np.asarray(matrices, dtype=np.float64)
-        x, y, z = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
-        squares = np.stack([1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z], axis=-1)
-        a, b, c = m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]
-        d, e, f = m[..., 1, 2], m[..., 2, 0], m[..., 0, 1]
-        rows = np.stack(
-            [
-                np.stack([squares[..., 0], a - d, b - e, c - f], axis=-1),
-                np.stack([a - d, squares[..., 1], c + f, b + e], axis=-1),
-                np.stack([b - e, c + f, squares[..., 2], a + d], axis=-1),
-                np.stack([c - f, b + e, a + d, squares[..., 3]], axis=-1),
-            ],
-            axis=-2,
-        )
-        best = np.argmax(squares, axis=-1)[..., None, None]
-        return cls(np.take_along_axis(rows, best, axis=-2)[..., 0, :])
+        """Convert rotation matrices ``(..., 3, 3)`` by the largest of the four quaternion components.
+
+        Matrices slightly off orthonormal are replaced by the nearest rotation, with a warning when they are off by more
+        than single precision explains. [Tournier2011]_ §6.
+
+        Raises:
+            InputError: a matrix is far from a rotation, or is a reflection; its index is in the message.
+        """
+        return _adopted(quaternions.from_matrices(rotation_matrices(matrices)))
+
+    @classmethod
+    def from_two_vectors(cls, start: ArrayLike, end: ArrayLike) -> SO3:
+        r"""Shortest rotation that turns the direction of ``start`` into that of ``end``, both ``(..., 3)``.
+
+        With unit vectors a and b, :math:`\cos\frac\theta2 = \frac12\|a+b\|` and :math:`\sin\frac\theta2 = \frac12\|a-b\|`
+        keep all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
+        """
+        a, b = np.broadcast_arrays(directions(start, name="start"), directions(end, name="end"))
+        axis = _axis_across(np.cross(a, b), b)
+        w, sine = 0.5 * quaternions.norm(a + b), 0.5 * quaternions.norm(a - b)
+        return _adopted(np.concatenate([w[..., None], sine[..., None] * axis], axis=-1))
 
     @classmethod
     def stack(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
         """Join batches of one shape along a new batch axis."""
-        return cls(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+        return _trusted(np.stack([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[SO3], axis: int = 0) -> SO3:
         """Join batches along a batch axis that exists."""
-        return cls(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+        return _trusted(np.concatenate([r.wxyz for r in rotations], axis=axis if axis >= 0 else axis - 1))
+
+    # Reading
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the batch, without the four components."""
         return self.wxyz.shape[:-1]
 
-    def reshape(self, *shape: int) -> SO3:
-        """Same rotations, batch axes arranged anew."""
-        return SO3(self.wxyz.reshape(*shape, 4))
-
-    def inverse(self) -> SO3:
-        """Return the rotations undone."""
-        return SO3(self.wxyz * np.array([1.0, -1.0, -1.0, -1.0]))
-
     def log(self) -> FloatArray:
-        r"""Rotation vector ``(..., 3)`` [rad], :math:`\|v\| \le \pi`, of the nearer of :math:`q` and :math:`-q`."""
-        w, xyz = self.wxyz[..., :1], self.wxyz[..., 1:]
-        sine = _norm(xyz)[..., None]
-        angle = 2.0 * np.arctan2(sine, np.abs(w))
-        safe = np.where(sine == 0.0, 1.0, sine)
-        factor = np.where(sine == 0.0, 2.0, angle / safe)
-        return np.copysign(1.0, w) * factor * xyz
+        r"""Rotation vector ``(..., 3)`` [rad], :math:`\|v\| \le \pi`, of the nearer of :math:`q` and :math:`-q`.
+
+        At exactly π both signs are right; the first component that is not zero is positive then.
+        """
+        return quaternions.log(self.wxyz)
 
     def angle(self) -> FloatArray:
         """Angle of each rotation [rad], between 0 and π."""
-        return 2.0 * np.arctan2(_norm(self.wxyz[..., 1:]), np.abs(self.wxyz[..., 0]))
+        return 2.0 * np.arctan2(quaternions.norm(self.wxyz[..., 1:]), np.abs(self.wxyz[..., 0]))
 
     def matrix(self) -> FloatArray:
         """Return rotation matrices ``(..., 3, 3)``; columns are the turned axes."""
-        w, x, y, z = np.moveaxis(self.wxyz, -1, 0)
-        rows = [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-        return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+        return quaternions.matrices(self.wxyz)
+
+    def twist_angle(self, axis: ArrayLike) -> FloatArray:
+        r"""Angle [rad] in :math:`(-\pi, \pi]` of the rotation about ``axis`` that is nearest to each rotation.
+
+        .. math:: \alpha = 2\,\mathrm{atan2}(u \cdot a, w)
+
+        The exact geodesic projection on one axis, [Tournier2011]_ §7.
+        """
+        along = quaternions.dot(self.wxyz[..., 1:], directions(axis, name="axis"))
+        w = np.broadcast_to(self.wxyz[..., 0], along.shape)
+        side = quaternions.hemisphere(np.stack([w, along, 0.0 * along, 0.0 * along], axis=-1))
+        return 2.0 * np.arctan2(np.copysign(1.0, side) * along, np.abs(w))
+
+    # Changing
+
+    def inverse(self) -> SO3:
+        """Return the rotations undone."""
+        return _trusted(quaternions.conjugate(self.wxyz))
+
+    def power(self, t: ArrayLike) -> SO3:
+        """Return the part ``t`` of each rotation (one half, twice, minus once), about its own axis; ``t`` broadcasts."""
+        return SO3.exp(np.asarray(t, dtype=np.float64)[..., None] * self.log())
+
+    def slerp(self, other: SO3, t: ArrayLike) -> SO3:
+        """Go the part ``t`` of the shortest way to ``other``, at constant speed; ``t`` and the batches broadcast.
+
+        ``t = 0`` and ``t = 1`` give both ends exactly; other values go on along the same arc. Between rotations π apart the
+        way is that of ``log``.
+        """
+        part = vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")[..., 0]
+        return _adopted(quaternions.slerp(self.wxyz, other.wxyz, part))
+
+    def swing_twist(self, axis: ArrayLike) -> tuple[SO3, SO3]:
+        """Split ``R = swing @ twist``: the twist turns about ``axis``, the swing about an axis across it.
+
+        A swing by π leaves the twist undefined; it is no rotation then.
+        """
+        unit = directions(axis, name="axis")
+        angle = self.twist_angle(unit)
+        twist = SO3.exp(angle[..., None] * unit)
+        return self @ twist.inverse(), twist
+
+    def canonical(self) -> SO3:
+        """Same rotations, each written with the quaternion whose first component that is not zero is positive."""
+        return _trusted(np.copysign(1.0, quaternions.hemisphere(self.wxyz))[..., None] * self.wxyz)
+
+    def continuous(self, axis: int = 0) -> SO3:
+        """Same rotations, quaternion signs chosen so that neighbours along a batch axis are near in all four numbers."""
+        wxyz = np.moveaxis(self.wxyz, axis if axis >= 0 else axis - 1, 0)
+        flips = np.copysign(1.0, quaternions.dot(wxyz[1:], wxyz[:-1]))
+        signs = np.cumprod(np.concatenate([np.ones_like(wxyz[:1, ..., 0]), flips]), axis=0)
+        return _trusted(np.moveaxis(signs[..., None] * wxyz, 0, axis if axis >= 0 else axis - 1))
+
+    def reshape(self, *shape: int) -> SO3:
+        """Same rotations, batch axes arranged anew."""
+        return _trusted(self.wxyz.reshape(*shape, 4))
 
     @overload
     def __matmul__(self, other: SO3) -> SO3: ...
@@ -131,18 +177,20 @@ class SO3:
     def __matmul__(self, other: FloatArray | Sequence[float]) -> FloatArray: ...
     def __matmul__(self, other: SO3 | FloatArray | Sequence[float]) -> SO3 | FloatArray:
         if isinstance(other, SO3):
-            return SO3(_multiply(self.wxyz, other.wxyz))
+            return _trusted(quaternions.multiply(self.wxyz, other.wxyz))
         points = np.asarray(other, dtype=np.float64)
-        w, u = self.wxyz[..., :1], self.wxyz[..., 1:]
-        t = 2.0 * np.cross(u, points)
-        return points + w * t + np.cross(u, t)
+        if points.ndim == 0 or points.shape[-1] != 3:
+            raise InputError(f"points have shape {points.shape}, expected (..., 3)")
+        return quaternions.rotate(self.wxyz, points)
 
     def __getitem__(self, index: Any) -> SO3:
-        if not isinstance(index, tuple):
-            index = (index,)
-        return SO3(self.wxyz[(*index, slice(None))] if Ellipsis in index else self.wxyz[index])
+        index = index if isinstance(index, tuple) else (index,)
+        rest = () if any(i is Ellipsis for i in index) else (Ellipsis,)
+        return _trusted(self.wxyz[(*index, *rest, slice(None))])
 
     def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a single rotation has no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[SO3]:
@@ -152,24 +200,47 @@ class SO3:
         return f"SO3(batch {self.shape})"
 
 
-def _norm(vectors: FloatArray) -> FloatArray:
-    return np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
-
-
-def _multiply(p: FloatArray, q: FloatArray) -> FloatArray:
-    pw, px, py, pz = np.moveaxis(p, -1, 0)
-    qw, qx, qy, qz = np.moveaxis(q, -1, 0)
-    return np.stack(
-        [
-            pw * qw - px * qx - py * qy - pz * qz,
-            pw * qx + px * qw + py * qz - pz * qy,
-            pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw,
-        ],
-        axis=-1,
-    )
-
-
 def geodesic_distance(a: SO3, b: SO3) -> FloatArray:
-    """Angle of the rotation from ``a`` to ``b`` [rad], in ``[0, π]``; batches broadcast."""
-    return (a.inverse() @ b).angle()
+    """Angle of the rotation from ``a`` to ``b`` [rad], in ``[0, π]``, to a few ulp; batches broadcast."""
+    return quaternions.distance(a.wxyz, b.wxyz)
+
+
+def _trusted(wxyz: FloatArray) -> SO3:
+    """Wrap quaternions that are known to be finite and of norm one; a result of our own, or part of a checked batch."""
+    wxyz = np.ascontiguousarray(wxyz)
+    wxyz.setflags(write=False)
+    rotations = object.__new__(SO3)
+    object.__setattr__(rotations, "wxyz", wxyz)
+    return rotations
+
+
+def _adopted(wxyz: FloatArray) -> SO3:
+    """Check and normalise an array of our own, without the copy that a caller's array needs."""
+    wxyz.setflags(write=False)
+    return SO3(wxyz)
+
+
+def _normalised(wxyz: FloatArray) -> FloatArray:
+    norms = quaternions.norm(wxyz)
+    if not norms.size or np.abs(norms - 1.0).max() <= UNIT_TOL:
+        return wxyz
+    if norms.min() < SAFE_NORMS[0] or norms.max() > SAFE_NORMS[1]:
+        largest = np.abs(wxyz).max(axis=-1)
+        if largest.min() == 0.0:
+            where = tuple(int(i) for i in np.argwhere(largest == 0.0)[0])
+            raise InputError(f"quaternion {where} is zero, so it is no rotation", "Write (1, 0, 0, 0) for none")
+        wxyz = wxyz / largest[..., None]
+        norms = quaternions.norm(wxyz)
+    unit = wxyz / np.where(np.abs(norms - 1.0) > UNIT_TOL, norms, 1.0)[..., None]
+    unit.setflags(write=False)
+    return unit
+
+
+def _axis_across(axis: FloatArray, unit: FloatArray) -> FloatArray:
+    """Unit vectors along ``axis``, made perpendicular to ``unit``; any perpendicular one where the axis is zero."""
+    coordinate = np.eye(3)[np.argmin(np.abs(unit), axis=-1)]
+    length = quaternions.norm(axis)[..., None]
+    axis = np.where(length > 0.0, axis, np.cross(unit, coordinate))
+    axis = axis / quaternions.norm(axis)[..., None]
+    axis = axis - quaternions.dot(axis, unit)[..., None] * unit
+    return axis / quaternions.norm(axis)[..., None]

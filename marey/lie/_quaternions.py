@@ -1,0 +1,166 @@
+"""Operations on arrays of unit quaternions ``(..., 4)``; large batches run in compiled loops."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from math import prod
+from types import ModuleType
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.lie import _formulas
+from marey.lie._coefficients import sinc
+
+KERNEL_SIZE = 40_000  # [quaternions] numpy needs some 3 ms for so many; below, loading the compiler does not pay
+KERNELS = "marey.lie._quaternion_kernels"
+
+
+def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Products ``p q``, unit again; batches broadcast."""
+    shape = np.broadcast_shapes(p.shape, q.shape)
+    if kernels := _kernels(shape):
+        return kernels.multiply(*_aligned(p, q)).reshape(shape)
+    parts = _formulas.product(*np.moveaxis(p, -1, 0), *np.moveaxis(q, -1, 0))
+    return np.stack(_formulas.polished(*parts), axis=-1)
+
+
+def rotate(q: FloatArray, points: FloatArray) -> FloatArray:
+    """Points ``(..., 3)`` turned by ``q``; batches broadcast."""
+    shape = np.broadcast_shapes(q.shape[:-1], points.shape[:-1])
+    if kernels := _kernels((*shape, 4)):
+        return kernels.rotate(*_aligned(q, points)).reshape(*shape, 3)
+    return np.stack(_formulas.rotated(*np.moveaxis(q, -1, 0), *np.moveaxis(points, -1, 0)), axis=-1)
+
+
+def matrices(q: FloatArray) -> FloatArray:
+    """Rotation matrices ``(..., 3, 3)``; columns are the turned axes."""
+    if kernels := _kernels(q.shape):
+        return kernels.matrices(_flat(q)).reshape(*q.shape[:-1], 3, 3)
+    return np.stack(_formulas.matrix_entries(*np.moveaxis(q, -1, 0)), axis=-1).reshape(*q.shape[:-1], 3, 3)
+
+
+def norm(vectors: FloatArray) -> FloatArray:
+    """Euclidean norm over the last axis."""
+    return np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
+
+
+def dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner product over the last axis; batches broadcast."""
+    return np.einsum("...i,...i->...", a, b)
+
+
+def exp(vectors: FloatArray) -> FloatArray:
+    r"""Return :math:`(\cos\frac\theta2, \frac12\,\mathrm{sinc}\frac\theta2\,v)`, :math:`\theta = \|v\|`."""
+    half = 0.5 * norm(vectors)
+    out = np.empty((*vectors.shape[:-1], 4))
+    np.cos(half, out=out[..., 0])
+    np.multiply(0.5 * sinc(half)[..., None], vectors, out=out[..., 1:])
+    return out
+
+
+def log(q: FloatArray) -> FloatArray:
+    r"""Rotation vector of the nearer of :math:`q` and :math:`-q`; exactly at π, its first component is positive."""
+    sine = norm(q[..., 1:])
+    is_zero = sine == 0.0
+    angle = 2.0 * np.arctan2(sine, np.abs(q[..., 0]))
+    factor = np.copysign((angle + 2.0 * is_zero) / (sine + is_zero), hemisphere(q))
+    return factor[..., None] * q[..., 1:]
+
+
+def hemisphere(q: FloatArray) -> FloatArray:
+    """Return the first component that is not zero; its sign tells ``q`` from ``-q``."""
+    lead = q[..., 0]
+    if not np.any(lead == 0.0):
+        return lead
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return w + (w == 0.0) * (x + (x == 0.0) * (y + (y == 0.0) * z))
+
+
+def near_side(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return ``q`` or ``-q``, whichever is nearer to ``p``; when neither is, by the axis of ``p⁻¹q`` as in ``log``."""
+    side = dot(p, q)
+    if np.any(side == 0.0):
+        p, q = np.broadcast_arrays(p, q)
+        tied = side == 0.0
+        relative = multiply(conjugate(p[tied]), q[tied])
+        relative[..., 0] = 0.0
+        side[tied] = hemisphere(relative)
+    return np.copysign(1.0, side)[..., None] * q
+
+
+def conjugate(q: FloatArray) -> FloatArray:
+    """Return the inverses of unit quaternions."""
+    return q * np.array([1.0, -1.0, -1.0, -1.0])
+
+
+def distance(p: FloatArray, q: FloatArray) -> FloatArray:
+    r"""Angle of :math:`p^{-1}q` [rad], to a few ulp even for tiny angles.
+
+    The vector part of :math:`p^{-1} q` is that of :math:`p^{-1}(q - p)`, and the difference of near numbers is exact.
+    """
+    q = near_side(p, q)
+    parts = _formulas.product(*np.moveaxis(conjugate(p), -1, 0), *np.moveaxis(q - p, -1, 0))
+    sine = np.sqrt(parts[1] ** 2 + parts[2] ** 2 + parts[3] ** 2)
+    return 2.0 * np.arctan2(sine, np.abs(dot(p, q)))
+
+
+def slerp(p: FloatArray, q: FloatArray, t: FloatArray) -> FloatArray:
+    r"""Shortest great arc from ``p`` (t = 0, exactly) to ``q`` (t = 1, exactly); beyond both ends for other t.
+
+    .. math:: \frac{(1-t)\,\mathrm{sinc}((1-t)\phi)\,p + t\,\mathrm{sinc}(t\phi)\,q}{\mathrm{sinc}\,\phi}
+
+    :math:`\phi \le \pi/2` is the angle between the quaternions, so nothing is divided by a small number.
+    """
+    q = near_side(p, q)
+    phi = 2.0 * np.arctan2(norm(q - p), norm(q + p))
+    scale = sinc(phi)
+    along, back = t * sinc(t * phi) / scale, (1.0 - t) * sinc((1.0 - t) * phi) / scale
+    return back[..., None] * p + along[..., None] * q
+
+
+def from_matrices(m: FloatArray) -> FloatArray:
+    """Quaternions, not normalised, of rotation matrices ``(..., 3, 3)``, by the largest component."""
+    x, y, z = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
+    squares = np.stack([1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z], axis=-1)
+    a, b, c = m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]
+    d, e, f = m[..., 1, 2], m[..., 2, 0], m[..., 0, 1]
+    rows = [
+        np.stack([squares[..., 0], a - d, b - e, c - f], axis=-1),
+        np.stack([a - d, squares[..., 1], c + f, b + e], axis=-1),
+        np.stack([b - e, c + f, squares[..., 2], a + d], axis=-1),
+        np.stack([c - f, b + e, a + d, squares[..., 3]], axis=-1),
+    ]
+    best = np.argmax(squares, axis=-1)[..., None, None]
+    return np.take_along_axis(np.stack(rows, axis=-2), best, axis=-2)[..., 0, :]
+
+
+def _kernels(shape: tuple[int, ...]) -> ModuleType | None:
+    """Compiled loops, if they are loaded already or worth loading for an array of this shape."""
+    size = prod(shape)
+    if size == 0 or (size < 4 * KERNEL_SIZE and KERNELS not in sys.modules):
+        return None
+    return import_module(KERNELS)
+
+
+def _aligned(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Flatten two batches so that repeating the shorter one is broadcasting."""
+    shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    return _repeatable(a, shape), _repeatable(b, shape)
+
+
+def _repeatable(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    batch = array.shape[:-1]
+    while batch and batch[0] == 1:
+        batch = batch[1:]
+    if batch != shape[len(shape) - len(batch) :]:
+        array = np.broadcast_to(array, (*shape, array.shape[-1]))
+    return _flat(array)
+
+
+def _flat(array: FloatArray) -> FloatArray:
+    """Read-only and contiguous, so that each kernel is compiled for one kind of array."""
+    flat = np.ascontiguousarray(array).reshape(-1, array.shape[-1])
+    flat.setflags(write=False)
+    return flat
