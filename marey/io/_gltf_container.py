@@ -1,0 +1,140 @@
+"""The outer shell of glTF 2.0: one JSON text and its buffers, as `.glb` or `.gltf` ([Khronos2021]_ §4)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import mmap
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import unquote
+
+from marey.io._bytes import AnyPath, broken, file_size, parse_json, read_limited
+
+MAX_GLTF_BYTES: Final = 2 << 30  # [byte] the size field of a GLB file has 32 bits
+_MAGIC: Final = b"glTF"
+_JSON_CHUNK: Final = 0x4E4F534A
+_BIN_CHUNK: Final = 0x004E4942
+_GENERATOR: Final = "marey"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A glTF file: its description and its buffers."""
+
+    path: str
+    root: dict[str, Any]
+    buffers: tuple[memoryview, ...]
+
+    def items(self, name: str) -> list[dict[str, Any]]:
+        """Return a top-level list of objects; empty where the file has none."""
+        found = self.root.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(item, dict) for item in cast(list[Any], found)):
+            raise broken(self.path, f"'{name}' is not a list of objects")
+        return cast(list[dict[str, Any]], found)
+
+    def item(self, name: str, index: Any) -> dict[str, Any]:
+        """Return one object of a top-level list; a number outside it is an error of the file."""
+        items = self.items(name)
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(items):
+            raise broken(self.path, f"it refers to {name}[{index}], but there are {len(items)}")
+        return items[index]
+
+
+def read_document(path: AnyPath) -> Document:
+    """Read the shell of a `.glb` or `.gltf` file, whichever the content is; buffers are mapped, not copied.
+
+    Raises:
+        FormatError: the shell is damaged, or a buffer is missing, too short or outside the file's folder.
+    """
+    size = file_size(path, limit=MAX_GLTF_BYTES)
+    with Path(path).open("rb") as file:
+        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    chunk = None
+    text: bytes | memoryview = content
+    if bytes(content[:4]) == _MAGIC:
+        text, chunk = _split_glb(content, size, path)
+    root = parse_json(bytes(text), path) if len(text) < MAX_GLTF_BYTES else None
+    if not isinstance(root, dict) or not isinstance(cast(dict[str, Any], root).get("asset"), dict):
+        raise broken(path, "the description has no 'asset': this is no glTF file")
+    described = cast(dict[str, Any], root)
+    version = str(described["asset"].get("version", ""))
+    if not version.startswith("2."):
+        raise broken(path, f"glTF version '{version}'; version 2 is read", "Export the file as glTF 2.0.")
+    shell = Document(str(path), described, ())
+    buffers = tuple(_buffer(shell, i, item, chunk) for i, item in enumerate(shell.items("buffers")))
+    return Document(str(path), described, buffers)
+
+
+def _split_glb(content: memoryview, size: int, path: AnyPath) -> tuple[memoryview, memoryview | None]:
+    if size < 20:
+        raise broken(path, f"the file ends after {size} bytes, inside the GLB header")
+    _, version, length, first, kind = struct.unpack("<4sIIII", content[:20])
+    if version != 2:
+        raise broken(path, f"GLB version {version}; version 2 is read", "Export the file as glTF 2.0.")
+    if length > size:
+        raise broken(path, f"the header announces {length} bytes, the file has {size}: it is cut off")
+    if kind != _JSON_CHUNK or 20 + first > length:
+        raise broken(path, "the first chunk is no JSON or runs past the end of the file")
+    text, rest = content[20 : 20 + first], content[20 + first : length]
+    if len(rest) < 8:
+        return text, None
+    second, kind = struct.unpack("<II", rest[:8])
+    if second > len(rest) - 8:
+        raise broken(path, f"the binary chunk announces {second} bytes, {len(rest) - 8} are left: it is cut off")
+    return text, rest[8 : 8 + second] if kind == _BIN_CHUNK else None
+
+
+def _buffer(shell: Document, index: int, item: dict[str, Any], chunk: memoryview | None) -> memoryview:
+    uri, length = item.get("uri"), item.get("byteLength")
+    if not isinstance(length, int) or length < 0:
+        raise broken(shell.path, f"buffer {index} has no byteLength")
+    if uri is None:
+        data = chunk
+    elif isinstance(uri, str) and uri.startswith("data:"):
+        data = _from_uri(uri, shell.path)
+    else:
+        data = _beside(str(uri), shell.path)
+    if data is None or len(data) < length:
+        have = 0 if data is None else len(data)
+        raise broken(shell.path, f"buffer {index} announces {length} bytes, there are {have}")
+    return data[:length]
+
+
+def _from_uri(uri: str, path: AnyPath) -> memoryview:
+    try:
+        return memoryview(base64.b64decode(uri.partition("base64,")[2], validate=True))
+    except (binascii.Error, ValueError):
+        raise broken(path, "a buffer inside the file is no valid base64") from None
+
+
+def _beside(uri: str, path: AnyPath) -> memoryview:
+    name = unquote(uri)
+    folder = Path(path).resolve().parent
+    file = (folder / name).resolve()
+    if "://" in name or folder not in file.parents:
+        raise broken(path, f"the buffer '{name}' lies outside the file's folder", "Put it beside the file.")
+    return memoryview(read_limited(file, limit=MAX_GLTF_BYTES))
+
+
+def to_glb(root: dict[str, Any], data: bytes) -> bytes:
+    """Join a description and its one buffer to the content of a `.glb` file."""
+    text = _json(root | {"buffers": [{"byteLength": len(data)}]})
+    text += b" " * (-len(text) % 4)
+    data += b"\0" * (-len(data) % 4)
+    total = 12 + 8 + len(text) + 8 + len(data)
+    head = struct.pack("<4sIIII", _MAGIC, 2, total, len(text), _JSON_CHUNK)
+    return head + text + struct.pack("<II", len(data), _BIN_CHUNK) + data
+
+
+def to_gltf(root: dict[str, Any], data: bytes) -> bytes:
+    """Join a description and its one buffer to the content of a `.gltf` file that stands alone."""
+    uri = "data:application/octet-stream;base64," + base64.b64encode(data).decode()
+    return _json(root | {"buffers": [{"byteLength": len(data), "uri": uri}]})
+
+
+def _json(root: dict[str, Any]) -> bytes:
+    return json.dumps(root, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()

@@ -1,0 +1,97 @@
+"""Key frames to frames: the sampler interpolations of glTF 2.0 ([Khronos2021]_ §3.11 and appendix C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.io._bytes import broken
+from marey.io._gltf_accessors import read_accessor
+from marey.io._gltf_container import Document
+
+SNAP: Final = 1e-3  # [frame] a key this near to a frame is that frame: float32 times are not exact
+_WIDTHS: Final = {"translation": 3, "rotation": 4, "scale": 3}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """Keys of one property of one node."""
+
+    node: int
+    path: str  # "translation", "rotation" (xyzw) or "scale"
+    times: FloatArray  # (K,) [s] rising
+    keys: FloatArray  # (K, C), or (K, 3, C) for CUBICSPLINE: in-tangent, value, out-tangent
+    interpolation: str  # "LINEAR", "STEP" or "CUBICSPLINE"
+
+
+def read_tracks(document: Document, animation: dict[str, Any]) -> list[Track]:
+    """Return every translation, rotation and scale track of an animation; other channels are skipped."""
+    tracks: list[Track] = []
+    samplers = animation.get("samplers", [])
+    for channel in animation.get("channels", []):
+        target = channel["target"]
+        if "node" not in target or target.get("path") not in _WIDTHS:
+            continue
+        if not 0 <= channel["sampler"] < len(samplers):
+            raise broken(document.path, f"an animation uses sampler {channel['sampler']} of {len(samplers)}")
+        document.item("nodes", target["node"])
+        tracks.append(_track(document, target["node"], target["path"], samplers[channel["sampler"]]))
+    return tracks
+
+
+def _track(document: Document, node: int, path: str, sampler: dict[str, Any]) -> Track:
+    times = read_accessor(document, sampler.get("input"))[:, 0]
+    values = read_accessor(document, sampler.get("output"))
+    mode = sampler.get("interpolation", "LINEAR")
+    rows = len(times) * (3 if mode == "CUBICSPLINE" else 1)
+    if mode not in ("LINEAR", "STEP", "CUBICSPLINE"):
+        raise broken(document.path, f"an animation is interpolated by '{mode}'")
+    if values.shape != (rows, _WIDTHS[path]):
+        what = f"a {path} track has {len(times)} times and values of shape {values.shape}"
+        raise broken(document.path, what)
+    if (np.diff(times) <= 0.0).any():
+        raise broken(document.path, f"the key times of a {path} track do not rise")
+    return Track(node, path, times, values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values, mode)
+
+
+def sample_track(track: Track, times: FloatArray, rate_hz: float) -> FloatArray:
+    """Values ``(F, C)`` of a track at ``times`` [s]; before the first key and after the last it stands still."""
+    keys = track.times
+    snap = SNAP / rate_hz
+    before = np.clip(np.searchsorted(keys, times + snap, side="right") - 1, 0, max(len(keys) - 2, 0))
+    after = np.minimum(before + 1, len(keys) - 1)
+    spans = np.where(after > before, keys[after] - keys[before], 1.0)
+    elapsed = times - keys[before]
+    elapsed = np.where(np.abs(elapsed) < snap, 0.0, np.where(np.abs(elapsed - spans) < snap, spans, elapsed))
+    u = np.clip(elapsed / spans, 0.0, 1.0)
+    if track.interpolation == "CUBICSPLINE":
+        values = _hermite(track.keys, before, after, spans, u)
+    elif track.interpolation == "STEP":
+        values = track.keys[np.where(u >= 1.0, after, before)]
+    elif track.path == "rotation":
+        values = _slerp(track.keys[before], track.keys[after], u[:, None])
+    else:
+        values = track.keys[before] * (1.0 - u[:, None]) + track.keys[after] * u[:, None]
+    return values
+
+
+def _hermite(keys: FloatArray, before: Any, after: Any, spans: FloatArray, u: FloatArray) -> FloatArray:
+    t, d = u[:, None], spans[:, None]
+    value = (2 * t**3 - 3 * t**2 + 1) * keys[before, 1] + (3 * t**2 - 2 * t**3) * keys[after, 1]
+    return value + d * (t**3 - 2 * t**2 + t) * keys[before, 2] + d * (t**3 - t**2) * keys[after, 0]
+
+
+def _slerp(a: FloatArray, b: FloatArray, u: FloatArray) -> FloatArray:
+    r""":math:`\frac{\sin((1-u)\theta)}{\sin\theta}a + \frac{\sin(u\theta)}{\sin\theta}b` along the shorter arc."""
+    cosine = np.einsum("fc,fc->f", a, b)[:, None]
+    b = np.where(cosine < 0.0, -b, b)
+    angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
+    sine = np.sin(angle)
+    near = sine < 1e-6  # [-] below this the chord and the arc agree to 1e-12
+    safe = np.where(near, 1.0, sine)
+    from_a = np.where(near, 1.0 - u, np.sin((1.0 - u) * angle) / safe)
+    from_b = np.where(near, u, np.sin(u * angle) / safe)
+    return from_a * a + from_b * b
