@@ -1,0 +1,75 @@
+"""`marey cite`: the BibTeX of the methods used."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from importlib.resources import files
+from typing import Annotated, Final
+
+import typer
+
+from marey.cli._common import Json, print_json
+
+_ENTRY: Final = re.compile(r"^@\w+\{([^,]+),.*?^\}", re.MULTILINE | re.DOTALL)
+_KEY: Final = re.compile(r"\[([A-Z][A-Za-z]+\d{4}[a-z]?)\]_")
+
+
+def cite(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Keys (Glardon2005) or public functions (motion.detect_contacts); all by default."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the BibTeX of the methods used.
+
+    Give keys, or public functions whose sources are wanted.
+    """
+    entries = references()
+    keys = [key for name in names or () for key in cited_keys(name)] if names else list(entries)
+    for key in dict.fromkeys(keys):
+        if json:
+            print_json({"key": key, "bibtex": entries[key]})
+        else:
+            typer.echo(entries[key] + "\n")
+
+
+def references() -> dict[str, str]:
+    """BibTeX entries by key, in the order of the file."""
+    text = files("marey.cli").joinpath("references.bib").read_text(encoding="utf-8")
+    return {found.group(1).strip(): found.group(0) for found in _ENTRY.finditer(text)}
+
+
+def cited_keys(name: str) -> tuple[str, ...]:
+    """Keys that a name stands for: the key itself, or those in the docstring of a public function or package.
+
+    Raises:
+        UnknownNameError: neither a key nor a public name.
+        InputError: a public name whose docstring cites nothing.
+    """
+    from marey.base import InputError, UnknownNameError
+
+    known = references()
+    if name in known:
+        return (name,)
+    found = _documented(name.removeprefix("marey."))
+    if found is None:
+        raise UnknownNameError("reference or public name", name, "marey", known)
+    keys = tuple(dict.fromkeys(key for key in _KEY.findall(found) if key in known))
+    if not keys:
+        raise InputError(f"'{name}' cites no source", "It is our own, or common knowledge")
+    return keys
+
+
+def _documented(name: str) -> str | None:
+    """Return the docstring of ``package`` or ``package.name``; a class's methods count too."""
+    package, _, member = name.partition(".")
+    try:
+        value = import_module(f"marey.{package}")
+        for part in filter(None, member.split(".")):
+            value = getattr(value, part)
+    except (ImportError, AttributeError):
+        return None
+    inner = vars(value).values() if isinstance(value, type) else ()
+    return "\n".join(str(doc) for doc in (value.__doc__, *(getattr(item, "__doc__", "") for item in inner)) if doc)
