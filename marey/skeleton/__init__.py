@@ -2,6 +2,7 @@
 
 from marey.skeleton._capsules import Capsules, capsules
 from marey.skeleton._human import HUMAN, HUMAN_STATURE_M, human
+from marey.skeleton._mesh import BodyMesh, capsule_mesh
 from marey.skeleton._points import ContactPoints, FootPoints, contact_points, foot_points
 from marey.skeleton._roles import ROLES, RoleMap, role_map
 from marey.skeleton._skeleton import (
@@ -22,6 +23,7 @@ __all__ = [
     "MAX_JOINTS",
     "NO_PARENT",
     "ROLES",
+    "BodyMesh",
     "Capsules",
     "ContactPoints",
     "EulerLimits",
@@ -30,6 +32,7 @@ __all__ = [
     "RoleMap",
     "Skeleton",
     "SkeletonDraft",
+    "capsule_mesh",
     "capsules",
     "contact_points",
     "foot_points",

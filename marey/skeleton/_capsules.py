@@ -1,4 +1,4 @@
-"""The solid body of a skeleton: one tapered capsule a segment, fixed to a joint. Plain data, no drawing."""
+"""The solid body of a skeleton: tapered capsules, each fixed to a joint. Plain data, no drawing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, frozen, frozen_ints
 from marey.skeleton._skeleton import Skeleton
+
+SPARE_RATIO = 0.18  # [-] radius over length of a bone that plays no part
+SPARE_RADII_M = (0.008, 0.05)  # [m] thinnest and thickest of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,18 +36,48 @@ class Capsules:
         return len(self.joints)
 
 
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One capsule while a body is being put together: points in the frame of its joint [m]."""
+
+    joint: int
+    start: FloatArray
+    end: FloatArray
+    start_radius: float
+    end_radius: float
+
+
 def capsules(skeleton: Skeleton) -> Capsules:
-    """A solid body for any skeleton: a capsule from each joint to each child or tip."""
-    segments: list[tuple[int, FloatArray]] = []
-    for j in range(skeleton.num_joints):
-        ends = [skeleton.offsets[c] for c in skeleton.children(j)] or [skeleton.tips[j]]
-        segments += [(j, end) for end in ends if np.linalg.norm(end) > 1e-4]
-    lengths = np.array([np.linalg.norm(end) for _, end in segments])
-    radii = np.clip(0.18 * lengths, 0.02, 0.08)
+    """Return a solid body for any skeleton.
+
+    A skeleton whose roles are known gets a trunk of several thick pieces, a head, tapered limbs, feet and hands.
+    Bones that play no part (fingers, tails, props) get a thin capsule each, and so does every bone of a skeleton
+    that has neither legs nor arms.
+    """
+    from marey.skeleton._body import body_segments
+
+    segments = body_segments(skeleton)
     return Capsules(
-        np.array([j for j, _ in segments], dtype=np.int64),
-        np.zeros((len(segments), 3)),
-        np.array([end for _, end in segments]).reshape(-1, 3),
-        radii,
-        0.8 * radii,
+        np.array([s.joint for s in segments], dtype=np.int64),
+        np.array([s.start for s in segments]).reshape(-1, 3),
+        np.array([s.end for s in segments]).reshape(-1, 3),
+        np.array([s.start_radius for s in segments]),
+        np.array([s.end_radius for s in segments]),
     )
+
+
+def spare_segments(skeleton: Skeleton, skipped: frozenset[int]) -> list[Segment]:
+    """Thin capsules from joints to their children or tips, but for bones that end at a ``skipped`` joint."""
+    segments: list[Segment] = []
+    for j in range(skeleton.num_joints):
+        children = [int(c) for c in skeleton.children(j)]
+        ends = [skeleton.offsets[c] for c in children if c not in skipped]
+        if not children and j not in skipped:
+            ends = [skeleton.tips[j]]
+        segments += [_spare(j, end) for end in ends if np.linalg.norm(end) > 1e-4]
+    return segments
+
+
+def _spare(joint: int, end: FloatArray) -> Segment:
+    radius = float(np.clip(SPARE_RATIO * np.linalg.norm(end), *SPARE_RADII_M))
+    return Segment(joint, np.zeros(3), end, radius, 0.8 * radius)

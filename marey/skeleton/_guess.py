@@ -59,15 +59,12 @@ def _settle(skeleton: Skeleton, chain: list[tuple[int, str]], parts: tuple[str, 
 
 
 def _middle(skeleton: Skeleton, parts: list[str], sides: list[str]) -> dict[str, int]:
-    at = {
-        p: [j for j, part in enumerate(parts) if part == p and not sides[j]]
-        for p in ("pelvis", "spine", "neck", "head")
-    }
+    plain = [part if not side else "" for part, side in zip(parts, sides, strict=True)]
+    at = {kind: [j for j, part in enumerate(plain) if part == kind] for kind in ("pelvis", "spine", "neck", "head")}
     joints: dict[str, int] = {}
     if at["pelvis"]:
-        joints["pelvis"] = (
-            at["pelvis"][-1] if _is_below(skeleton, at["pelvis"][-1], at["pelvis"][0]) else at["pelvis"][0]
-        )
+        first, last = at["pelvis"][0], at["pelvis"][-1]  # "root" may carry "pelvis": the lower one holds the legs
+        joints["pelvis"] = last if _is_below(skeleton, last, first) else first
     joints |= spread_spine(at["spine"])
     joints |= {part: at[part][0] for part in ("neck", "head") if at[part]}
     return joints

@@ -12,57 +12,14 @@ _RIGHT: Final = frozenset({"right", "r", "rgt", "rt", "rght"})
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # what is no limb of its own: helpers, fingers, face
-_IGNORED: Final = frozenset(
-    [
-        "twist",
-        "roll",
-        "thumb",
-        "index",
-        "middle",
-        "ring",
-        "pinky",
-        "pinkie",
-        "little",
-        "finger",
-        "fingers",
-        "eye",
-        "eyes",
-        "jaw",
-        "end",
-        "site",
-        "nub",
-        "effector",
-        "ik",
-        "fk",
-        "pole",
-        "target",
-        "helper",
-        "hair",
-        "breast",
-        "bust",
-        "tongue",
-        "brow",
-        "eyebrow",
-        "lip",
-        "ear",
-        "ears",
-        "nose",
-        "prop",
-        "weapon",
-        "tail",
-        "skirt",
-        "aux",
-        "holder",
-        "metacarpal",
-        "adjust",
-        "corrective",
-        "tip",
-        "eff",
-        "heel",
-    ]
-)
+_IGNORED: Final = frozenset((
+    "twist", "roll", "helper", "aux", "adjust", "corrective", "ik", "fk", "pole", "target", "effector", "eff", "holder",
+    "thumb", "index", "middle", "ring", "pinky", "pinkie", "little", "finger", "fingers", "metacarpal", "heel",
+    "eye", "eyes", "jaw", "brow", "eyebrow", "lip", "ear", "ears", "nose", "tongue", "hair", "breast", "bust",
+    "end", "site", "nub", "tip", "prop", "weapon", "tail", "skirt",
+))  # fmt: skip
 
-# words of each part, longest match first; several habits of the same thing
+# words of each part; several habits of the same thing
 PART_WORDS: Final[dict[str, tuple[str, ...]]] = {
     "collar": ("collar", "clavicle", "scapula", "clav", "sternoclavicular", "shoulderblade", "acromioclavicular"),
     "elbow": ("forearm", "lowerarm", "lowarm", "elbow", "radius", "ulna", "armlower", "loarm"),
@@ -70,15 +27,15 @@ PART_WORDS: Final[dict[str, tuple[str, ...]]] = {
     "wrist": ("wrist", "hand", "palm", "carpus", "radiocarpal"),
     "foot": ("toebase", "toes", "toe", "ball", "metatarsal", "midtarsal", "forefoot", "midfoot", "metatarsals"),
     "ankle": ("ankle", "talus", "talocrural", "foot", "feet"),
-    "knee": ("lowerleg", "lowleg", "legl", "shin", "calf", "knee", "tibia", "shank", "crus", "leglower", "loleg", "leg"),
+    "knee": ("lowerleg", "lowleg", "leglower", "loleg", "shin", "calf", "knee", "tibia", "shank", "crus", "leg"),
     "hip": ("upleg", "upperleg", "thigh", "femur", "hipjoint", "buttock", "hip", "legupper"),
     "head": ("head", "skull", "skullbase", "cranium"),
     "neck": ("neck", "cervical"),
     "spine": (
-        "spine", "chest", "upperchest", "torso", "thorax", "abdomen", "lowerback", "upperback", "back", "waist",
-        "belly", "ribcage", "ribs", "lumbar", "thoracic", "trunk", "body", "stomach", "sternum", "midriff", "spineupper",
+        "spine", "spineupper", "lowerback", "upperback", "back", "lumbar", "thoracic", "chest", "upperchest", "thorax",
+        "torso", "trunk", "body", "abdomen", "stomach", "belly", "waist", "midriff", "ribcage", "ribs", "sternum",
     ),
-    "pelvis": ("hips", "pelvis", "hip", "root", "cog", "centerhip", "hipcenter", "sacroiliac", "humanoidroot", "sacrum"),
+    "pelvis": ("hips", "pelvis", "hip", "centerhip", "hipcenter", "root", "cog", "sacroiliac", "sacrum"),
 }  # fmt: skip
 _SIDED_PARTS: Final = ("collar", "elbow", "shoulder", "wrist", "foot", "ankle", "knee", "hip")
 _MIDDLE_PARTS: Final = ("head", "neck", "spine", "pelvis")

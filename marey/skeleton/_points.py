@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -175,9 +176,7 @@ def leg_length(skeleton: Skeleton, roles: RoleMap, side: str = "left") -> float:
     """Length of thigh and shank [m]; for a body without legs, what its height suggests."""
     p = skeleton.rest_positions()
     chain = [roles.get(f"{side}_{part}") for part in ("hip", "knee", "ankle")]
-    bones = [
-        np.linalg.norm(p[b] - p[a]) for a, b in zip(chain, chain[1:], strict=False) if a is not None and b is not None
-    ]
+    bones = [np.linalg.norm(p[b] - p[a]) for a, b in pairwise(chain) if a is not None and b is not None]
     if len(bones) == 2 and min(bones) > 1e-6:
         return float(sum(bones))
     size = float(np.ptp(p, axis=0).max())

@@ -60,6 +60,8 @@ _SMPL_LIMBS: Final = {
     part: "{side}_" + part for part in ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist")
 }
 _SMPL_MIDDLE: Final = {part: part for part in ("pelvis", "spine1", "spine2", "spine3", "neck", "head")}
+_CMU_TRUNK: Final = {"pelvis": "Hips", "spine1": "LowerBack", "spine2": "Spine", "spine3": "Spine1"}
+_H_ANIM_TRUNK: Final = {"pelvis": "sacroiliac", "spine1": "vl5", "spine2": "vt10", "spine3": "vt1"}
 _THREE_SPINES: Final = {"pelvis": "Hips", "spine1": "Spine", "spine2": "Spine1", "spine3": "Spine2"}
 
 PROFILES: Final = (

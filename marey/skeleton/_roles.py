@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -49,7 +50,7 @@ class RoleMap:
         """
         joints = {role: skeleton.index(joint) for role, joint in names.items()}
         taken = sorted(joints.values())
-        for first, second in zip(taken, taken[1:], strict=False):
+        for first, second in pairwise(taken):
             if first == second:
                 raise InputError(f"joint '{skeleton.names[first]}' was given two roles", "Give each joint one role")
         return cls(joints, profile, _missing(joints))

@@ -1,0 +1,207 @@
+"""A body that looks human, put on any skeleton whose parts are known.
+
+Widths are parts of the leg, hip to ankle, so that they follow the size of the person. They are drawn to look right
+beside the breadths of [Winter2009]_ fig. 4.1; they weigh nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.lie import SO3
+from marey.skeleton._capsules import Segment, spare_segments
+from marey.skeleton._points import farthest_point, foot_points, hand_vector, leg_length
+from marey.skeleton._profiles import SIDES
+from marey.skeleton._roles import RoleMap, role_map
+from marey.skeleton._skeleton import NO_PARENT, Skeleton
+from marey.skeleton._tpose import FORWARD, LEFT, UP, t_pose
+
+# radii as parts of the leg length: (start, end)
+THIGH: Final = (0.096, 0.068)
+SHANK: Final = (0.066, 0.045)
+UPPER_ARM: Final = (0.060, 0.048)
+FOREARM: Final = (0.048, 0.034)
+NECK: Final = (0.066, 0.062)
+HAND: Final = (0.036, 0.028)
+FOOT: Final = (0.040, 0.034)
+TOES: Final = 0.026
+PELVIS: Final = 0.115
+WAIST: Final = 0.104
+CHEST: Final = 0.108
+SHOULDER: Final = 0.068
+HEAD: Final = (0.088, 0.098)
+
+_LIMBS: Final = (
+    ("hip", "knee", THIGH),
+    ("knee", "ankle", SHANK),
+    ("shoulder", "elbow", UPPER_ARM),
+    ("elbow", "wrist", FOREARM),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """A skeleton in its calibration pose."""
+
+    skeleton: Skeleton
+    roles: RoleMap
+    positions: FloatArray  # (J, 3) [m]
+    frames: SO3  # (J,) R_world_joint
+    leg: float  # [m]
+
+    def at(self, role: str) -> FloatArray | None:
+        joint = self.roles.get(role)
+        return None if joint is None else self.positions[joint]
+
+    def segment(self, joint: int, a: FloatArray, b: FloatArray, radii: tuple[float, float]) -> Segment:
+        """Make a capsule between two world points of the calibration pose, carried by ``joint``."""
+        back = self.frames[joint].inverse()
+        p = self.positions[joint]
+        return Segment(joint, back @ (a - p), back @ (b - p), self.leg * radii[0], self.leg * radii[1])
+
+
+def body_segments(skeleton: Skeleton) -> list[Segment]:
+    """Return the capsules of a whole body."""
+    roles = role_map(skeleton)
+    if not any(f"{side}_{part}" in roles for side in SIDES for part in ("knee", "elbow")):
+        return spare_segments(skeleton, frozenset())
+    pose = t_pose(skeleton, roles)
+    stand = _Stand(skeleton, roles, pose.joint_positions(), pose.joint_rotations(), leg_length(skeleton, roles))
+    body = [*_trunk(stand), *_head(stand)]
+    for side in SIDES:
+        body += [*_limb(stand, side), *_foot(stand, side), *_hand(stand, side)]
+    return body + spare_segments(skeleton, _covered(stand))
+
+
+def _covered(stand: _Stand) -> frozenset[int]:
+    """Joints whose bone from the parent the body already shows: all roles, what lies between, and what is below."""
+    found: set[int] = {0}
+    for joint in stand.roles.joints.values():
+        j = joint
+        while j != NO_PARENT and j not in found:
+            found.add(j)
+            j = int(stand.skeleton.parents[j])
+    ends = {stand.roles.get(role) for role in ("head", "left_wrist", "right_wrist", "left_foot", "right_foot")}
+    for j in range(stand.skeleton.num_joints):
+        parent = int(stand.skeleton.parents[j])
+        if parent in ends or (parent in found and parent not in stand.roles.joints.values()):
+            ends.add(j)
+            found.add(j)
+    return frozenset(found)
+
+
+def _limb(stand: _Stand, side: str) -> list[Segment]:
+    made: list[Segment] = []
+    for upper, lower, radii in _LIMBS:
+        a, b = stand.at(f"{side}_{upper}"), stand.at(f"{side}_{lower}")
+        if a is not None and b is not None:
+            made.append(stand.segment(stand.roles[f"{side}_{upper}"], a, b, radii))
+    return made
+
+
+def _foot(stand: _Stand, side: str) -> list[Segment]:
+    points = foot_points(stand.skeleton, stand.roles)
+    if f"{side}_heel" not in points.names:
+        return []
+    at = points.positions(stand.positions, stand.frames)
+    heel, ball, tip = (at[points.index(f"{side}_{name}")] for name in ("heel", "ball", "toe_end"))
+    ankle, carrier = stand.roles[f"{side}_ankle"], int(points.joints[points.index(f"{side}_ball")])
+    along = (tip - heel) / max(float(np.linalg.norm(tip - heel)), 1e-9)
+    p_ankle = stand.positions[ankle]
+    back = heel + stand.leg * (FOOT[0] * UP + FOOT[0] * along)
+    front = ball + stand.leg * FOOT[1] * UP
+    toe = tip + stand.leg * TOES * (UP - along)
+    return [
+        stand.segment(ankle, back, front, FOOT),
+        stand.segment(ankle, p_ankle, 0.5 * (back + front), (SHANK[1], FOOT[1])),
+        stand.segment(carrier, ball + stand.leg * TOES * UP, toe, (TOES, TOES)),
+    ]
+
+
+def _hand(stand: _Stand, side: str) -> list[Segment]:
+    wrist = stand.roles.get(f"{side}_wrist")
+    if wrist is None:
+        return []
+    p = stand.positions[wrist]
+    along = stand.frames[wrist] @ hand_vector(stand.skeleton, stand.roles, side)
+    length = max(float(np.linalg.norm(along)), 1e-9)
+    reach = max(length - stand.leg * HAND[1], 0.5 * length)
+    return [stand.segment(wrist, p + 0.12 * along, p + reach / length * along, HAND)]
+
+
+def _trunk(stand: _Stand) -> list[Segment]:
+    """Pelvis, waist and chest as balls across the body, joined along the spine."""
+    pelvis, chest = stand.roles.get("pelvis"), stand.roles.get("spine3")
+    root = 0 if pelvis is None else pelvis
+    low, high, shoulders = _low(stand), _high(stand), _half_width(stand, "shoulder", 0.19)
+    top = root if chest is None else chest
+    middle = _first(stand, ("spine2", "spine1"), root)
+    spine = high - low
+    hips = min(_half_width(stand, "hip", 0.10), 0.14 * stand.leg)
+    width = shoulders - SHOULDER * stand.leg
+
+    def level(part: float, forward: float) -> FloatArray:
+        return low + part * spine + forward * stand.leg * FORWARD
+
+    def across(joint: int, centre: FloatArray, half: float, radius: float) -> Segment:
+        return stand.segment(joint, centre - half * LEFT, centre + half * LEFT, (radius, radius))
+
+    def column(joint: int, side: float, low_high: tuple[float, float], halves: tuple[float, float]) -> Segment:
+        a, b = (level(part, 0.0) + side * half * LEFT for part, half in zip(low_high, halves, strict=True))
+        return stand.segment(joint, a, b, (WAIST, WAIST) if joint != top else (WAIST, CHEST))
+
+    narrow, broad = 0.32 * hips, 0.58 * width
+    return [
+        across(root, level(0.05, 0.0), 0.72 * hips, PELVIS),
+        *(column(middle, side, (0.10, 0.42), (0.5 * hips, narrow)) for side in (-1.0, 1.0)),
+        *(column(top, side, (0.40, 0.78), (narrow, broad)) for side in (-1.0, 1.0)),
+        across(top, level(0.93, 0.0), width, SHOULDER),
+    ]
+
+
+def _low(stand: _Stand) -> FloatArray:
+    """Middle of the hips."""
+    hips = [p for p in (stand.at("left_hip"), stand.at("right_hip")) if p is not None]
+    return np.mean(hips, axis=0) if hips else stand.positions[0]
+
+
+def _high(stand: _Stand) -> FloatArray:
+    """Base of the neck, never below the shoulders."""
+    neck = stand.at("neck")
+    shoulders = [p for p in (stand.at("left_shoulder"), stand.at("right_shoulder")) if p is not None]
+    found = [*([] if neck is None else [neck]), *shoulders]
+    if not found:
+        return _low(stand) + 0.6 * stand.leg * UP
+    base = np.mean(found, axis=0) if neck is None else neck.copy()
+    base[1] = max(float(p[1]) for p in found)
+    return base
+
+
+def _half_width(stand: _Stand, part: str, otherwise: float) -> float:
+    a, b = stand.at(f"left_{part}"), stand.at(f"right_{part}")
+    return otherwise * stand.leg if a is None or b is None else 0.5 * float(np.linalg.norm(a - b))
+
+
+def _first(stand: _Stand, roles: tuple[str, ...], otherwise: int) -> int:
+    return next((stand.roles[role] for role in roles if role in stand.roles), otherwise)
+
+
+def _head(stand: _Stand) -> list[Segment]:
+    carrier = _first(stand, ("head", "neck"), -1)
+    if carrier < 0:
+        return []
+    base = _high(stand)
+    joint, leg = stand.positions[carrier], stand.leg
+    tip = joint + stand.frames[carrier] @ farthest_point(stand.skeleton, carrier)
+    crown = max(float(tip[1]), float(base[1]) + 0.32 * leg)
+    chin = np.array([base[0], crown - 0.185 * leg, joint[2] + 0.022 * leg])
+    brow = np.array([base[0], crown - HEAD[1] * leg, joint[2] + 0.012 * leg])
+    neck = _first(stand, ("neck", "spine3"), carrier)
+    return [
+        stand.segment(neck, base - 0.05 * leg * UP, 0.5 * (chin + brow), NECK),
+        stand.segment(carrier, chin, brow, HEAD),
+    ]
