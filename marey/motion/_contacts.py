@@ -9,15 +9,16 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, UnknownNameError
+from marey.motion._contacts_hysteresis import hysteresis_contacts
 from marey.motion._contacts_threshold import threshold_contacts
 from marey.motion._motion import Contacts, Motion
-from marey.motion._points import contact_positions, point_tracks
+from marey.motion._points import contact_positions
 
 Detector = Callable[[Motion], Contacts]
 METHODS: Final[dict[str, Detector]] = {
-    "hysteresis": lambda motion: threshold_contacts(point_tracks(motion)),
-    "adaptive": lambda motion: threshold_contacts(point_tracks(motion)),
-    "threshold": lambda motion: threshold_contacts(point_tracks(motion)),
+    "hysteresis": hysteresis_contacts,
+    "adaptive": threshold_contacts,
+    "threshold": threshold_contacts,
 }
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray
-from marey.lie import SO3
 from marey.motion._filter import lowpass_values
 from marey.motion._motion import Motion
+from marey.skeleton import ContactPoints, Skeleton, contact_points, foot_points
 
+SIDES = ("left", "right")
 SMOOTHING_HZ = 12.0  # [Hz] keeps the jolt of a heel strike (about 0.03 s) and takes 5 mm of marker noise to 0.1 m/s
 NYQUIST_SHARE = 0.4  # [-] largest cutoff as a share of the frame rate: a 30 Hz clip is filtered at 12 Hz as well
 LEG_M = 0.96  # [m] path from root to ankle of the 1.75 m human, the body for which the thresholds are stated
@@ -18,14 +19,15 @@ LEG_M = 0.96  # [m] path from root to ankle of the 1.75 m human, the body for wh
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointTracks:
-    """The contact points of a clip in time, smoothed."""
+    """Points of the body in time, smoothed: heel, ball and toe end of each foot, then the hands."""
 
     names: tuple[str, ...]  # (K,)
     rate_hz: float
     positions: FloatArray  # (F, K, 3) [m] in world
     speeds: FloatArray  # (F, K) [m/s]
-    root_speeds: FloatArray  # (F,) [m/s] of the pelvis
-    size: float  # leg length over that of the 1.75 m human; lengths and speeds scale with it
+    root_heights: FloatArray  # (F,) [m]
+    root_speeds: FloatArray  # (F,) [m/s]
+    size: float  # leg length over that of the 1.75 m human: lengths scale with it, speeds with its root (Froude)
 
     @property
     def heights(self) -> FloatArray:
@@ -36,30 +38,49 @@ class PointTracks:
         """Return how many frames a time lasts, at least one."""
         return max(1, round(seconds * self.rate_hz))
 
+    def columns(self, side: str, part: str = "") -> list[int]:
+        """Return the points of one foot: all, those of its ``"heel"`` or those of its ``"toe"`` (ball and toe end)."""
+        parts = {"heel": ("heel",), "toe": ("ball", "toe_end"), "": ("heel", "ball", "toe_end"), "hand": ("hand",)}
+        wanted = {f"{side}_{p}" for p in parts[part]}
+        return [k for k, name in enumerate(self.names) if name in wanted]
+
 
 def contact_positions(motion: Motion) -> FloatArray:
     """Contact points ``(F, K, 3)`` [m] in world, in the order of ``marey.skeleton.contact_points``."""
-    from marey.skeleton import contact_points
-
-    points = contact_points(motion.skeleton)
-    origins, frames = motion.joint_frames()
-    return origins[:, points.joints] + SO3(frames.wxyz[:, points.joints]) @ points.offsets
+    origins, R_world_joint = motion.joint_frames()
+    return contact_points(motion.skeleton).positions(origins, R_world_joint)
 
 
 def point_tracks(motion: Motion) -> PointTracks:
-    """Contact points with their speeds, low-passed at ``SMOOTHING_HZ``."""
-    from marey.skeleton import contact_points
-
-    names = tuple(contact_points(motion.skeleton).names)
-    positions = smoothed(contact_positions(motion), motion.rate_hz)
-    roots = smoothed(motion.root_positions, motion.rate_hz)
+    """Feet and hands of a clip with their speeds, low-passed at ``SMOOTHING_HZ``."""
+    points = body_points(motion.skeleton)
+    origins, R_world_joint = motion.joint_frames()
+    rate_hz = motion.rate_hz
+    positions = smoothed(points.positions(origins, R_world_joint), rate_hz)
+    roots = smoothed(motion.root_positions, rate_hz)
     return PointTracks(
-        names,
-        motion.rate_hz,
+        points.names,
+        rate_hz,
         positions,
-        np.linalg.norm(derivative(positions, motion.rate_hz), axis=-1),
-        np.linalg.norm(derivative(roots, motion.rate_hz), axis=-1),
-        body_size(motion),
+        np.linalg.norm(derivative(positions, rate_hz), axis=-1),
+        roots[:, 1],
+        np.linalg.norm(derivative(roots, rate_hz), axis=-1),
+        body_size(motion.skeleton, points),
+    )
+
+
+def body_points(skeleton: Skeleton) -> ContactPoints:
+    """Heel, ball and toe end of each foot, and the hands.
+
+    A foot leaves the ground with the end of its toes, about 0.1 s after the ball, so the detectors
+    look at both, while a contact track has one toe.
+    """
+    feet, points = foot_points(skeleton), contact_points(skeleton)
+    hands = [k for k, name in enumerate(points.names) if name.endswith("hand")]
+    return ContactPoints(
+        (*feet.names, *(points.names[k] for k in hands)),
+        np.concatenate([feet.joints, points.joints[hands]]),
+        np.concatenate([feet.offsets, points.offsets[hands]]),
     )
 
 
@@ -75,21 +96,16 @@ def derivative(values: FloatArray, rate_hz: float) -> FloatArray:
     return np.gradient(values, axis=0) * rate_hz if len(values) > 1 else np.zeros_like(values)
 
 
-def body_size(motion: Motion) -> float:
-    """Longest path from the root to a heel over that of the 1.75 m human."""
-    from marey.skeleton import contact_points
-
-    points, skeleton = contact_points(motion.skeleton), motion.skeleton
-    lengths = [0.0]
-    for name, joint in zip(points.names, points.joints, strict=True):
-        if name.endswith("heel"):
-            lengths.append(_path_length(motion, int(joint)))
-    return max(lengths) / LEG_M if max(lengths) > 0.0 and skeleton.num_joints > 1 else 1.0
+def body_size(skeleton: Skeleton, points: ContactPoints) -> float:
+    """Longest path from the root to a heel over that of the 1.75 m human; one for a body without feet."""
+    heels = [int(j) for name, j in zip(points.names, points.joints, strict=True) if name.endswith("heel")]
+    longest = max((_path_length(skeleton, joint) for joint in heels), default=0.0)
+    return longest / LEG_M if longest > 0.0 else 1.0
 
 
-def _path_length(motion: Motion, joint: int) -> float:
+def _path_length(skeleton: Skeleton, joint: int) -> float:
     length = 0.0
     while joint > 0:
-        length += float(np.linalg.norm(motion.skeleton.offsets[joint]))
-        joint = int(motion.skeleton.parents[joint])
+        length += float(np.linalg.norm(skeleton.offsets[joint]))
+        joint = int(skeleton.parents[joint])
     return length
