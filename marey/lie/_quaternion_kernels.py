@@ -1,4 +1,4 @@
-"""Compiled loops over flat batches of quaternions; a batch shorter than the other is repeated."""
+"""Compiled loops over flat batches of quaternions, with broadcasting by counting instead of copying."""
 
 from __future__ import annotations
 
@@ -14,30 +14,36 @@ _matrix_entries = kernel(_formulas.matrix_entries)
 
 
 @kernel
-def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Unit products of ``(P, 4)`` and ``(Q, 4)``; one of P and Q divides the other."""
-    size = max(p.shape[0], q.shape[0])
+def _next(row: int, held: int, hold: int, rows: int) -> tuple[int, int]:
+    """Row to use after this one: the same until it was held ``hold`` times, then the following, then the first."""
+    if held + 1 < hold:
+        return row, held + 1
+    return (row + 1 if row + 1 < rows else 0), 0
+
+
+@kernel
+def multiply(p: FloatArray, p_hold: int, q: FloatArray, q_hold: int, size: int) -> FloatArray:
+    """Products ``(size, 4)`` of ``(P, 4)`` and ``(Q, 4)``, polished; each row is held, and the rows repeat."""
     out = np.empty((size, 4))
-    i = j = 0
+    i = i_held = j = j_held = 0
     for k in range(size):
         w, x, y, z = _product(p[i, 0], p[i, 1], p[i, 2], p[i, 3], q[j, 0], q[j, 1], q[j, 2], q[j, 3])
         out[k, 0], out[k, 1], out[k, 2], out[k, 3] = _polished(w, x, y, z)
-        i = i + 1 if i + 1 < p.shape[0] else 0
-        j = j + 1 if j + 1 < q.shape[0] else 0
+        i, i_held = _next(i, i_held, p_hold, p.shape[0])
+        j, j_held = _next(j, j_held, q_hold, q.shape[0])
     return out
 
 
 @kernel
-def rotate(q: FloatArray, points: FloatArray) -> FloatArray:
-    """Turned points of ``(Q, 4)`` and ``(P, 3)``; one of Q and P divides the other."""
-    size = max(q.shape[0], points.shape[0])
+def rotate(q: FloatArray, q_hold: int, points: FloatArray, points_hold: int, size: int) -> FloatArray:
+    """Turned points ``(size, 3)`` of ``(Q, 4)`` and ``(P, 3)``; each row is held, and the rows repeat."""
     out = np.empty((size, 3))
-    i = j = 0
+    i = i_held = j = j_held = 0
     for k in range(size):
         a, b, c = points[j, 0], points[j, 1], points[j, 2]
         out[k, 0], out[k, 1], out[k, 2] = _rotated(q[i, 0], q[i, 1], q[i, 2], q[i, 3], a, b, c)
-        i = i + 1 if i + 1 < q.shape[0] else 0
-        j = j + 1 if j + 1 < points.shape[0] else 0
+        i, i_held = _next(i, i_held, q_hold, q.shape[0])
+        j, j_held = _next(j, j_held, points_hold, points.shape[0])
     return out
 
 

@@ -21,7 +21,7 @@ def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
     """Products ``p q``, unit again; batches broadcast."""
     shape = np.broadcast_shapes(p.shape, q.shape)
     if kernels := _kernels(shape):
-        return kernels.multiply(*_aligned(p, q)).reshape(shape)
+        return kernels.multiply(*_aligned(p, q), prod(shape[:-1])).reshape(shape)
     parts = _formulas.product(*np.moveaxis(p, -1, 0), *np.moveaxis(q, -1, 0))
     return np.stack(_formulas.polished(*parts), axis=-1)
 
@@ -30,7 +30,7 @@ def rotate(q: FloatArray, points: FloatArray) -> FloatArray:
     """Points ``(..., 3)`` turned by ``q``; batches broadcast."""
     shape = np.broadcast_shapes(q.shape[:-1], points.shape[:-1])
     if kernels := _kernels((*shape, 4)):
-        return kernels.rotate(*_aligned(q, points)).reshape(*shape, 3)
+        return kernels.rotate(*_aligned(q, points), prod(shape)).reshape(*shape, 3)
     return np.stack(_formulas.rotated(*np.moveaxis(q, -1, 0), *np.moveaxis(points, -1, 0)), axis=-1)
 
 
@@ -80,7 +80,7 @@ def hemisphere(q: FloatArray) -> FloatArray:
 
 def near_side(p: FloatArray, q: FloatArray) -> FloatArray:
     """Return ``q`` or ``-q``, whichever is nearer to ``p``; when neither is, by the axis of ``p⁻¹q`` as in ``log``."""
-    side = dot(p, q)
+    side = np.array(dot(p, q))
     if np.any(side == 0.0):
         p, q = np.broadcast_arrays(p, q)
         tied = side == 0.0
@@ -144,19 +144,19 @@ def _kernels(shape: tuple[int, ...]) -> ModuleType | None:
     return import_module(KERNELS)
 
 
-def _aligned(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Flatten two batches so that repeating the shorter one is broadcasting."""
+def _aligned(a: FloatArray, b: FloatArray) -> tuple[FloatArray, int, FloatArray, int]:
+    """Flatten two batches; each comes with how often to hold a row, and starts again at its end: broadcasting."""
     shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
-    return _repeatable(a, shape), _repeatable(b, shape)
+    return *_repeatable(a, shape), *_repeatable(b, shape)
 
 
-def _repeatable(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    batch = array.shape[:-1]
-    while batch and batch[0] == 1:
-        batch = batch[1:]
-    if batch != shape[len(shape) - len(batch) :]:
-        array = np.broadcast_to(array, (*shape, array.shape[-1]))
-    return _flat(array)
+def _repeatable(array: FloatArray, shape: tuple[int, ...]) -> tuple[FloatArray, int]:
+    batch = (1,) * (len(shape) + 1 - array.ndim) + array.shape[:-1]
+    own = [axis for axis, length in enumerate(batch) if length > 1]
+    first, last = (own[0], own[-1] + 1) if own else (0, 0)
+    if batch[first:last] == shape[first:last]:
+        return _flat(array), prod(shape[last:])
+    return _flat(np.broadcast_to(array, (*shape, array.shape[-1]))), 1
 
 
 def _flat(array: FloatArray) -> FloatArray:
