@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray, FormatError
+from marey.io._axes import detect_up, to_world, turn_wxyz
 from marey.io._bvh_frames import BvhFrames, read_frames
 from marey.io._bvh_header import BvhHeader, read_header
 from marey.io._bvh_repair import leading_rows, profile_of
@@ -60,19 +61,24 @@ def _assemble(
     rate, rate_note = _rate(text, frames, rate_hz)
     dropped, remarks, notes = leading_rows(frames.channels, layout, profile, raw)
     channels = frames.channels[dropped:]
-    skeleton = raw.scaled(guess.metres)
+    wxyz = channels_to_wxyz(channels, layout)
+    roots = channels_to_positions(channels, layout, 0, raw.offsets[0])
+    moving = _translations(channels, layout, raw)
+    up = detect_up(raw, roots, wxyz, moving)
+    if up != "+y":
+        notes.append("Z is up in the file; turned so that Y is up")
     motion = Motion(
-        skeleton,
+        _turned(raw, up, guess.metres),
         rate,
-        channels_to_positions(channels, layout, 0, raw.offsets[0]) * guess.metres,
-        SO3(channels_to_wxyz(channels, layout)),
-        translations=_translations(channels, layout, raw, guess.metres),
+        to_world(roots, up) * guess.metres,
+        SO3(turn_wxyz(wxyz, up)),
+        translations=None if moving is None else to_world(moving, up) * guess.metres,
         source=Source(
             text.path,
             "bvh",
             guess.name,
             guess.metres,
-            "+y",
+            up,
             _layout(header, layout, frames, profile, rate),
             channels,
             frames.channels[:dropped] if dropped else None,
@@ -144,8 +150,14 @@ def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[flo
     return rate_from_frame_time(frames.frame_time)
 
 
-def _translations(channels: FloatArray, layout: ChannelMap, raw: Skeleton, scale: float) -> FloatArray | None:
-    """Moving offsets ``(F, J, 3)`` [m], unless the position channels below the root only repeat the offsets."""
+def _turned(raw: Skeleton, up: str, metres: float) -> Skeleton:
+    """The skeleton in metres with Y up."""
+    offsets, tips = to_world(raw.offsets, up) * metres, to_world(raw.tips, up) * metres
+    return replace(raw, offsets=offsets, tips=tips)
+
+
+def _translations(channels: FloatArray, layout: ChannelMap, raw: Skeleton) -> FloatArray | None:
+    """Moving offsets ``(F, J, 3)`` in file units, unless the position channels only repeat the offsets."""
     moving = [j for j in range(1, raw.num_joints) if (layout.positions[j] >= 0).any()]
     tracks = {j: channels_to_positions(channels, layout, j, raw.offsets[j]) for j in moving}
     if all(np.allclose(track, raw.offsets[j], rtol=0.0, atol=1e-6) for j, track in tracks.items()):
@@ -153,4 +165,4 @@ def _translations(channels: FloatArray, layout: ChannelMap, raw: Skeleton, scale
     result = np.repeat(raw.offsets[None], len(channels), axis=0)
     for j, track in tracks.items():
         result[:, j] = track
-    return result * scale
+    return result

@@ -6,7 +6,10 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
+DEGREE = np.pi / 180.0  # [rad]
 HALF_RADIANS = np.pi / 360.0  # half of an angle in degrees, as radians
+SAME_ROTATION = 1e-9  # [rad] what a file prints with four decimals differs by far more when it was edited
+GIMBAL = 1e-10  # [-] half-angle sine below which two axes coincide; the error made is twice this, in radians
 
 
 @kernel
@@ -61,3 +64,83 @@ def compose(channels: FloatArray, axes: IntArray, columns: IntArray) -> FloatArr
                     w, x, y, z = w * c - z * s, x * c + y * s, y * c - x * s, z * c + w * s
             wxyz[f, j, 0], wxyz[f, j, 1], wxyz[f, j, 2], wxyz[f, j, 3] = w, x, y, z
     return wxyz
+
+
+@kernel
+def decompose(
+    wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: bool
+) -> FloatArray:
+    r"""Angles ``(F, J, 3)`` [deg] with :math:`R = R_{a_0}(\alpha) R_{a_1}(\beta) R_{a_2}(\gamma)`, smooth in time.
+
+    Where ``given`` ``(F, J, 3)`` [deg] already makes the rotation to ``SAME_ROTATION``, it is kept. Elsewhere both
+    families of angles and all their full turns are compared with the frame before, and the nearest is taken; at
+    the gimbal the angle that is free stays where it was. Quaternion method of [Bernardes2022]_.
+
+    ``axes`` ``(J, 3)`` holds three different axes for each joint.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    result = np.empty((frames, joints, 3))
+    for j in range(joints):
+        i, k, m = axes[j, 0], axes[j, 1], axes[j, 2]
+        sign = float((i - k) * (k - m) * (m - i) // 2)
+        before = given[0, j].copy() if is_given else np.zeros(3)
+        for f in range(frames):
+            q = wxyz[f, j]
+            if is_given and is_same(given[f, j], axes[j], q):
+                before[:] = given[f, j]
+            else:
+                nearest_angles(q, i, k, m, sign, before)
+            result[f, j] = before
+    return result
+
+
+@kernel
+def is_same(degrees: FloatArray, axes: IntArray, q: FloatArray) -> bool:
+    """Tell whether Euler angles make the rotation ``q``, to ``SAME_ROTATION`` [rad]."""
+    w, x, y, z = 1.0, 0.0, 0.0, 0.0
+    for n in range(3):
+        h = degrees[n] * HALF_RADIANS
+        s, c = np.sin(h), np.cos(h)
+        if axes[n] == 0:
+            w, x, y, z = w * c - x * s, x * c + w * s, y * c + z * s, z * c - y * s
+        elif axes[n] == 1:
+            w, x, y, z = w * c - y * s, x * c - z * s, y * c + w * s, z * c + x * s
+        else:
+            w, x, y, z = w * c - z * s, x * c + y * s, y * c - x * s, z * c + w * s
+    a = w * q[1] - x * q[0] + y * q[3] - z * q[2]
+    b = w * q[2] - y * q[0] + z * q[1] - x * q[3]
+    c_ = w * q[3] - z * q[0] + x * q[2] - y * q[1]
+    return 2.0 * np.sqrt(a * a + b * b + c_ * c_) < SAME_ROTATION
+
+
+@kernel
+def nearest_angles(q: FloatArray, i: int, k: int, m: int, sign: float, angles: FloatArray) -> None:
+    """Replace ``angles`` (3,) [deg] by the ones of rotation ``q`` that are nearest to them."""
+    # R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
+    a, b = q[0] - q[k + 1], q[m + 1] - sign * q[i + 1]
+    c, d = q[k + 1] + q[0], -sign * q[i + 1] - q[m + 1]
+    upper, lower = np.hypot(a, b), np.hypot(c, d)
+    middle = 2.0 * np.arctan2(lower, upper) - 0.5 * np.pi
+    half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
+    last_before = angles[2] * DEGREE
+    if lower < GIMBAL:
+        half_difference = half_sum - last_before
+    elif upper < GIMBAL:
+        half_sum = half_difference + last_before
+    last = half_sum - half_difference
+    first = -sign * (half_sum + half_difference)
+    first, middle, last = first / DEGREE, middle / DEGREE, last / DEGREE
+    a0, a1, a2 = unwrap(first, angles[0]), unwrap(middle, angles[1]), unwrap(last, angles[2])
+    b0, b1, b2 = unwrap(first + 180.0, angles[0]), unwrap(180.0 - middle, angles[1]), unwrap(last + 180.0, angles[2])
+    way_a = (a0 - angles[0]) ** 2 + (a1 - angles[1]) ** 2 + (a2 - angles[2]) ** 2
+    way_b = (b0 - angles[0]) ** 2 + (b1 - angles[1]) ** 2 + (b2 - angles[2]) ** 2
+    if way_a <= way_b:
+        angles[0], angles[1], angles[2] = a0, a1, a2
+    else:
+        angles[0], angles[1], angles[2] = b0, b1, b2
+
+
+@kernel
+def unwrap(degrees: float, near: float) -> float:
+    """Add full turns until the angle is within 180 degrees of ``near``."""
+    return degrees - 360.0 * np.rint((degrees - near) / 360.0)
