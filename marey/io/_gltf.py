@@ -25,6 +25,7 @@ from marey.io._gltf_rate import guess_rate
 from marey.io._gltf_rest import rest_worlds, rotation_part
 from marey.io._gltf_samplers import Track, read_tracks, sample_track
 from marey.io._gltf_write import write_gltf
+from marey.io._units import unit_in_metres
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import NO_PARENT, Skeleton
@@ -36,7 +37,6 @@ BLOCK: Final = 2048  # [frame] frames converted at a time, so that memory stays 
 MAX_CELLS: Final = 2_000_000  # frames x joints that a file may ask for ...
 CELLS_PER_KEY: Final = 64  # ... unless it holds that many keys
 UNREADABLE: Final = ("EXT_meshopt_compression", "KHR_meshopt_compression")
-METRES: Final = {"m": 1.0, "dm": 0.1, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "in": 0.0254, "ft": 0.3048}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ def read_gltf(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     Raises:
         FormatError: the file is damaged or holds no node that could be a joint.
     """
-    scale = _metres(unit)
+    scale = unit_in_metres(unit or "m")
     document = read_document(path)
     with blaming(path):
         return _scaled(_read(document, rate_hz), scale, unit or "m")
@@ -277,12 +277,6 @@ def _size_warning(skeleton: Skeleton) -> list[str]:
     if skeleton.num_joints < 5 or 0.2 < extent < 5.0:
         return []
     return [f"the skeleton is {extent:.3g} m large; if its unit is not the metre, say so: unit='cm'"]
-
-
-def _metres(unit: str | None) -> float:
-    if unit is not None and unit not in METRES:
-        raise InputError(f"unit '{unit}'", f"Use one of {', '.join(METRES)}")
-    return METRES[unit or "m"]
 
 
 def _scaled(motion: Motion, factor: float, unit: str) -> Motion:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.skeleton import Capsules, Skeleton, capsules
+from marey.skeleton import Skeleton, capsule_mesh, capsules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,38 +25,9 @@ def skinned_body(skeleton: Skeleton, *, segments: int = 12) -> Skin | None:
     body = capsules(skeleton)
     if len(body) == 0:
         return None
-    vertices, faces, joints = _capsule_mesh(body, segments)
-    positions = skeleton.rest_positions()[joints] + vertices
-    return Skin(positions, vertex_normals(positions, faces), faces, joints)
-
-
-def _capsule_mesh(body: Capsules, around: int) -> tuple[FloatArray, IntArray, IntArray]:
-    """Vertices in the frame of their joint, triangles, and the joint of each vertex."""
-    vertices, faces, joints = [], [], []
-    first = 0
-    lat = np.linspace(-np.pi / 2, 0, 5)
-    turn = 2 * np.pi * np.arange(around) / around
-    for s in range(len(body)):
-        axis = body.ends[s] - body.starts[s]
-        axis = axis / np.linalg.norm(axis)
-        side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
-        side /= np.linalg.norm(side)
-        other = np.cross(axis, side)
-        ring = np.cos(turn)[:, None] * side + np.sin(turn)[:, None] * other
-        rings = [body.starts[s] + body.start_radii[s] * (np.sin(a) * axis + np.cos(a) * ring) for a in lat]
-        rings += [body.ends[s] + body.end_radii[s] * (np.sin(-a) * axis + np.cos(a) * ring) for a in lat[::-1]]
-        points = np.concatenate(rings)
-        for r in range(len(rings) - 1):
-            for k in range(around):
-                a, b = r * around + k, r * around + (k + 1) % around
-                faces += [
-                    (first + a, first + b, first + b + around),
-                    (first + a, first + b + around, first + a + around),
-                ]
-        vertices.append(points)
-        joints += [body.joints[s]] * len(points)
-        first += len(points)
-    return np.concatenate(vertices), np.array(faces), np.array(joints)
+    mesh = capsule_mesh(body, segments)
+    positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
+    return Skin(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
 
 
 def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.io._bytes import broken
 from marey.io._gltf_container import Document
-from marey.skeleton import MAX_JOINTS, NO_PARENT
+from marey.skeleton import NO_PARENT
 
 MAX_NODES: Final = 100_000
 Local = tuple[FloatArray, FloatArray]  # linear part (F, 3, 3) and translation (F, 3), F may be 1
