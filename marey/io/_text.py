@@ -37,6 +37,10 @@ class TextFile:
         """Build the error for something wrong at a byte."""
         return FormatError(what, self.path, self.line_at(offset), fix)
 
+    def error_on_line(self, what: str, line: int, fix: str) -> FormatError:
+        """Build the error for something wrong on a line whose number is known."""
+        return FormatError(what, self.path, line, fix)
+
     def array(self) -> NDArray[np.uint8]:
         """Return the bytes as a read-only array, without a copy."""
         return np.frombuffer(self.data, dtype=np.uint8)
@@ -118,4 +122,3 @@ def _recode(path: str, data: bytes, encoding: str) -> bytes:
         what, fix = "this is binary data, not text", "Check that the file has the right suffix; save text as UTF-8."
         raise FormatError(what, path, 1, fix)
     return text.encode("utf-8", errors="replace")
-

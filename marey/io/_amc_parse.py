@@ -1,0 +1,141 @@
+"""The text of an AMC file: a number, then one line a bone, frame after frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, FormatError
+from marey.io._text import TextFile, parse_float, printable
+
+MAX_VALUE: Final = 1e9  # [deg or unit]
+
+
+@dataclass(slots=True)
+class AmcFile:
+    """The values of an AMC file; angles in degrees, lengths in file units."""
+
+    channels: FloatArray  # (F, C)
+    rate_hz: float | None = None
+    warnings: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class _State:
+    """What the lines read so far amount to."""
+
+    slots: dict[str, tuple[int, int]]  # bone -> first column, number of values
+    turns: BoolArray  # (C,) whether a column is an angle
+    degrees: bool
+    rate_hz: float | None = None
+    rows: list[list[float]] = field(default_factory=list[list[float]])
+    lines: list[int] = field(default_factory=list[int])  # line on which each frame starts
+    bones: set[str] = field(default_factory=set[str])  # seen in the frame in hand
+    missing: dict[str, int] = field(default_factory=dict[str, int])  # bone -> first frame without it
+
+
+def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]], *, degrees: bool = True) -> AmcFile:
+    """Parse a whole AMC file against the bones and degrees of freedom of its skeleton.
+
+    Bones with no degree of freedom may be absent; others that are absent from a frame count as zero and are warned of.
+    """
+    turns = np.array([name[0] == "r" for dof in dofs for name in dof], dtype=np.bool_)
+    state = _State(_slots(names, dofs), turns, degrees)
+    number = 0
+    for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
+        words = line.split()
+        if not words or words[0][0] == "#":
+            continue
+        if len(words) == 1 and words[0].isdecimal():
+            _new_frame(state, number)
+        elif words[0][0] == ":":
+            _keyword(text, state, words, number)
+        else:
+            _bone(text, state, words, number)
+    if not state.rows:
+        raise text.error_on_line("the file holds no frames", max(number - 1, 1), "Check that this is an AMC file.")
+    _finish_frame(state)
+    return _finish(text, state)
+
+
+def _slots(names: Sequence[str], dofs: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
+    slots: dict[str, tuple[int, int]] = {}
+    start = 0
+    for name, dof in zip(names, dofs, strict=True):
+        slots[name] = (start, len(dof))
+        start += len(dof)
+    return slots
+
+
+def _new_frame(state: _State, line: int) -> None:
+    if state.rows:
+        _finish_frame(state)
+    state.rows.append([0.0] * len(state.turns))
+    state.lines.append(line)
+    state.bones = set()
+
+
+def _finish_frame(state: _State) -> None:
+    if len(state.bones) < len(state.slots):
+        for name, (_, count) in state.slots.items():
+            if count and name not in state.bones:
+                state.missing.setdefault(name, len(state.rows) - 1)
+
+
+def _keyword(text: TextFile, state: _State, words: list[str], line: int) -> None:
+    key = words[0].lower()
+    if key.startswith(":rad"):
+        state.degrees = False
+    elif key.startswith(":deg"):
+        state.degrees = True
+    elif key == ":samples-per-second":
+        rate = parse_float(words[1]) if len(words) > 1 else None
+        if rate is None or rate <= 0.0:
+            raise text.error_on_line("the sample rate is no positive number", line, "Write it in samples per second.")
+        state.rate_hz = rate
+
+
+def _bone(text: TextFile, state: _State, words: list[str], line: int) -> None:
+    name = words[0]
+    slot = state.slots.get(name)
+    if not state.rows:
+        what = f"'{printable(name)}' stands before the first frame number"
+        raise text.error_on_line(what, line, "Check that this is an AMC file.")
+    if slot is None:
+        fix = "The AMC does not belong to this ASF; name the right one with asf=."
+        raise text.error_on_line(f"bone '{printable(name)}' is not in the skeleton", line, fix)
+    start, count = slot
+    if len(words) != count + 1:
+        what = f"bone '{name}' has {len(words) - 1} values, its skeleton gives it {count}"
+        raise text.error_on_line(what, line, "Check that the line was not truncated.")
+    if name in state.bones:
+        raise text.error_on_line(f"bone '{name}' comes twice in a frame", line, "Remove one of the lines.")
+    state.bones.add(name)
+    try:
+        state.rows[-1][start : start + count] = map(float, words[1:])
+    except ValueError:
+        raise _bad_value(text, words, line) from None
+
+
+def _bad_value(text: TextFile, words: list[str], line: int) -> FormatError:
+    bad = next((word for word in words[1:] if parse_float(word) is None), words[-1])
+    return text.error_on_line(f"'{printable(bad)}' is not a finite number", line, "Correct the value.")
+
+
+def _finish(text: TextFile, state: _State) -> AmcFile:
+    channels = np.array(state.rows).reshape(len(state.rows), len(state.turns))
+    if not state.degrees:
+        channels[:, state.turns] *= 180.0 / np.pi
+    bad = ~(np.abs(channels) <= MAX_VALUE)
+    if bad.any():
+        frame = int(np.flatnonzero(bad.any(axis=1))[0])
+        what = f"a value of the frame that starts here is {channels[frame][bad[frame]][0]:g}"
+        raise text.error_on_line(what, state.lines[frame], f"No capture exceeds {MAX_VALUE:g}; correct it.")
+    channels.setflags(write=False)
+    warnings = [
+        f"bone '{name}' is missing from frame {frame} and others; zero taken" for name, frame in state.missing.items()
+    ]
+    return AmcFile(channels, state.rate_hz, warnings)
