@@ -10,26 +10,31 @@ from marey.motion._points import LEG_M, NYQUIST_SHARE, SIDES, PointTracks, deriv
 
 GAP_S = 0.10  # a foot cannot leave, swing and land in less
 SHORT_S = 0.08  # shorter contacts are a foot passing low; a sprinter's stance lasts 0.1 s
-FLIGHT_MIN_S = 0.06  # two frames at 30 Hz; a flight this short is the error of two boundaries
-FLIGHT_CLOSE_S = 0.30  # a longer time without feet, not in free fall, is sitting, hanging or hands: left as it is
+FLIGHT_CLOSE_S = 0.40  # a longer time without feet, not in free fall, is sitting, hanging or hands: left as it is
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
 BODY_HZ = 10.0  # [Hz] cutoff for the acceleration of the centre of mass
 ROLL_SPEED_MPS, ROLL_TRAVEL_M = 0.5, 0.06  # a "swing" slower and shorter than this is a foot rolling on its toes
 LIFTED_M = 0.08  # a still foot this much above the standing one carries nothing
 STANDING_SHARE = 0.5  # [-] of the leg: on a step one stands at least this upright
 SQUAT_SHARE = 0.78  # [-] of the median pelvis height: below it the body squats
-SQUAT_RISE_M = 0.15  # how far a ball rises when one squats on tiptoe
+SQUAT_LEG_M = 0.10  # [m] the feet are at least this much below the pelvis, or the body lies or rolls
+BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, unless a hand carries it
 
 
-def clean_feet(motion: Motion, tracks: PointTracks, planted: BoolArray) -> BoolArray:
-    """Apply the rules to point flags ``(F, K)`` and return whether each foot is down ``(F, 2)``."""
-    fall = vertical_acceleration(motion)
+def clean_feet(motion: Motion, tracks: PointTracks, planted: BoolArray, fall: FloatArray) -> BoolArray:
+    """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
     feet = np.stack([_tidy(planted[:, tracks.columns(side)].any(axis=1), tracks) for side in SIDES], axis=1)
     feet = _without_falling_plants(feet, fall)
     feet = _without_lifted_plants(feet, tracks)
-    feet = _with_squats(feet, tracks)
     feet = np.stack([_with_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
-    return _without_false_flights(feet, fall, tracks)
+    return _with_squats(motion, feet, fall, tracks)
+
+
+def support_body(motion: Motion, tracks: PointTracks, feet: BoolArray, hands: BoolArray, fall: FloatArray) -> BoolArray:
+    """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
+    feet = _without_false_flights(feet, hands, fall, tracks)
+    feet = _with_squats(motion, feet, fall, tracks)
+    return np.stack([_tidy(feet[:, s], tracks) for s in range(2)], axis=1)
 
 
 def vertical_acceleration(motion: Motion) -> FloatArray:
@@ -100,18 +105,45 @@ def _without_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     return kept
 
 
-def _with_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
-    """In a deep squat on tiptoe both slow, low feet are planted, however far the heels and balls have risen."""
+def _with_squats(motion: Motion, feet: BoolArray, fall: FloatArray, tracks: PointTracks) -> BoolArray:
+    """In a deep squat both feet below the body are planted, however they rise or slide.
+
+    Captured knees are often wrong when they are bent to the full: the feet then seem to leave the ground by up to
+    0.35 m (CMU 75_20, 83_47), while the body neither falls nor leans.
+    """
     low = tracks.root_heights < SQUAT_SHARE * np.median(tracks.root_heights)
-    squat = low
+    squat = low & (fall > FREE_FALL_MPS2) & ~is_off_feet(motion, tracks, np.ones_like(feet))
     for side in SIDES:
         columns = tracks.columns(side)
         if not columns:
             return feet
-        heights = tracks.heights[:, columns].min(axis=1)
-        slow = tracks.speeds[:, columns].min(axis=1) < ROLL_SPEED_MPS
-        squat = squat & slow & (heights < np.percentile(heights, 10.0) + SQUAT_RISE_M * tracks.size)
-    return feet | squat[:, None]
+        squat = squat & (tracks.heights[:, columns].min(axis=1) < tracks.root_heights - SQUAT_LEG_M * tracks.size)
+    planted = feet.copy()
+    for start, stop in runs(squat):
+        gap = tracks.frames(GAP_S)
+        if stop - start >= gap and feet[max(0, start - gap) : stop + gap].any(axis=0).all():
+            planted[start:stop] = True
+    return planted
+
+
+def is_off_feet(motion: Motion, tracks: PointTracks, feet: BoolArray) -> BoolArray:
+    """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
+    from marey.motion import centre_of_mass
+
+    centre = centre_of_mass(motion)[:, [0, 2]]
+    if not all(tracks.columns(side) for side in SIDES):
+        return ~feet.any(axis=1)
+    soles = [tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1) for side in SIDES]
+    left = np.where(feet[:, :1], soles[0], soles[1])
+    right = np.where(feet[:, 1:], soles[1], soles[0])
+    return ~feet.any(axis=1) | (_distance_to_segment(centre, left, right) > BEARING_M * tracks.size)
+
+
+def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    along = b - a
+    length = np.maximum(np.einsum("fi,fi->f", along, along), 1e-12)
+    t = np.clip(np.einsum("fi,fi->f", points - a, along) / length, 0.0, 1.0)
+    return np.linalg.norm(points - a - t[:, None] * along, axis=-1)
 
 
 def _with_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
@@ -126,14 +158,28 @@ def _with_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
     return down
 
 
-def _without_false_flights(feet: BoolArray, fall: FloatArray, tracks: PointTracks) -> BoolArray:
-    """A short time without a foot down in which the body does not fall: close it in the middle."""
-    closed = feet.copy()
-    for start, stop in inner_runs(~feet.any(axis=1)):
-        short = stop - start < tracks.frames(FLIGHT_MIN_S)
-        false = stop - start < tracks.frames(FLIGHT_CLOSE_S) and not is_falling(fall, start, stop)
-        if short or false:
-            middle = (start + stop + 1) // 2
-            closed[start:middle] |= feet[start - 1]
-            closed[middle:stop] |= feet[stop]
+def _without_false_flights(feet: BoolArray, hands: BoolArray, fall: FloatArray, tracks: PointTracks) -> BoolArray:
+    """Where no foot and no hand is down and the body does not fall, the feet before and after carry it.
+
+    With a fall in it, the time is cut to the fall. Without, a foot that stays slow was down all the while (on a badly
+    calibrated floor it seems to rise); else the time is closed in the middle.
+    """
+    closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
+    for start, stop in inner_runs(~(feet.any(axis=1) | hands)):
+        if stop - start < reach and not is_falling(fall, start, stop):
+            first = last = (start + stop + 1) // 2
+            closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
+        else:
+            falling = start + np.flatnonzero(fall[start:stop] < FREE_FALL_MPS2)
+            first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
+        if closed[start:stop].any():
+            continue
+        closed[start : first if first - start < reach else start] |= feet[start - 1]
+        closed[last if stop - last < reach else stop : stop] |= feet[stop]
     return closed
+
+
+def _are_slow(tracks: PointTracks, start: int, stop: int) -> BoolArray:
+    """Return which feet ``(2,)`` keep one point slow all the time."""
+    speeds = [tracks.speeds[start:stop, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+    return np.array([bool((v < ROLL_SPEED_MPS).all()) for v in speeds])
