@@ -153,9 +153,9 @@ class Catalogue:
             return record.id
         query = (
             "SELECT id, signature FROM clips JOIN signatures ON clip = id "
-            "WHERE num_joints = ? AND num_frames = ? AND joints = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
+            "WHERE num_joints = ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
         )
-        shape = (record.num_joints, record.num_frames, json.dumps(record.joints), record.rate_hz)
+        shape = (record.num_joints, record.num_frames, record.rate_hz)
         rows = self._db.execute(query, shape)
         return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)
 

@@ -104,8 +104,7 @@ class _Pool:
             print(_request(index, job, self._folder), file=cast(IO[str], process.stdin), flush=True)
             line = cast(IO[str], process.stdout).readline()
         if not line:
-            process.kill()
-            process.wait()
+            _end_worker(process)
         return _parsed(line, index, self._folder)
 
     def close(self) -> None:
@@ -117,8 +116,7 @@ class _Pool:
             with contextlib.suppress(queue.Empty):
                 self.results.get(timeout=0.01)
         for process in self._processes.values():
-            with process:  # closes its pipes and waits
-                process.kill()
+            _end_worker(process)
 
 
 def _start_worker() -> subprocess.Popen[str]:
@@ -132,3 +130,9 @@ def _start_worker() -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
     )
+
+
+def _end_worker(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    with contextlib.suppress(OSError), process:  # closes its pipes and waits
+        pass
