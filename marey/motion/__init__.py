@@ -1,29 +1,53 @@
 """Clips and what can be measured on them."""
 
-from marey.motion._filter import lowpass
-from marey.motion._markers import Markers
-from marey.motion._measures import mean_speed, root_speeds
 from marey.motion._contacts import detect_contacts, slide_mm, with_contacts
+from marey.motion._filter import lowpass
+from marey.motion._gait import GaitCycle, cadence, foot_strikes, gait_cycles
+from marey.motion._ground import align_to_ground, ground_height, standing_height
+from marey.motion._join import concatenate
+from marey.motion._markers import Markers
+from marey.motion._mass import centre_of_mass
+from marey.motion._measures import mean_speed, root_speeds
+from marey.motion._mirror import mirror
 from marey.motion._motion import Contacts, LoadReport, Motion, Source
-from marey.motion._resample import resample
 from marey.motion._phases import Phase, contact_phases
+from marey.motion._place import headings, place
 from marey.motion._points import contact_positions
+from marey.motion._relative import RelativeRoot, decode_relative_root, encode_relative_root
+from marey.motion._resample import resample
+from marey.motion._time_base import TimeBase, check_time_base
 
 __all__ = [
     "Contacts",
+    "GaitCycle",
     "LoadReport",
     "Markers",
     "Motion",
     "Phase",
+    "RelativeRoot",
     "Source",
+    "TimeBase",
+    "align_to_ground",
+    "cadence",
+    "centre_of_mass",
+    "check_time_base",
+    "concatenate",
     "contact_phases",
     "contact_positions",
+    "decode_relative_root",
     "detect_contacts",
+    "encode_relative_root",
+    "foot_strikes",
+    "gait_cycles",
+    "ground_height",
+    "headings",
     "lowpass",
     "mean_speed",
+    "mirror",
+    "place",
     "resample",
     "root_speeds",
     "slide_mm",
+    "standing_height",
     "with_contacts",
 ]
-
