@@ -1,8 +1,35 @@
 """Readers and writers: any motion file in, any motion file out."""
 
+from marey.io._amass import read_amass
 from marey.io._bvh import read_bvh
+from marey.io._c3d import read_c3d
+from marey.io._c3d_load import load_markers
+from marey.io._c3d_star import markers_to_motion
 from marey.io._clip import CLIP_VERSION, clip_bytes, read_clip, write_clip
-from marey.io._dispatch import load, save
+from marey.io._deepmimic import read_deepmimic
+from marey.io._dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
 from marey.io._gltf import read_gltf, write_gltf
+from marey.io._trc import read_trc
+from marey.io._trc_table import Table, load_table
 
-__all__ = ["CLIP_VERSION", "clip_bytes", "load", "read_bvh", "read_clip", "read_gltf", "save", "write_clip", "write_gltf"]
+__all__ = [
+    "CLIP_VERSION",
+    "READABLE_SUFFIXES",
+    "WRITABLE_SUFFIXES",
+    "Table",
+    "clip_bytes",
+    "load",
+    "load_markers",
+    "load_table",
+    "markers_to_motion",
+    "read_amass",
+    "read_bvh",
+    "read_c3d",
+    "read_clip",
+    "read_deepmimic",
+    "read_gltf",
+    "read_trc",
+    "save",
+    "write_clip",
+    "write_gltf",
+]

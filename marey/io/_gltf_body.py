@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.skeleton import Skeleton, capsule_mesh, capsules
+from marey.skeleton import Capsules, Skeleton, capsule_mesh, capsules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,12 +22,23 @@ class Skin:
 
 def skinned_body(skeleton: Skeleton, *, segments: int = 12) -> Skin | None:
     """Return the capsule body of a skeleton, or None where no bone has a length."""
-    body = capsules(skeleton)
+    body = _marker_balls(skeleton) if _is_star(skeleton) else capsules(skeleton)
     if len(body) == 0:
         return None
     mesh = capsule_mesh(body, segments)
     positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
     return Skin(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
+
+
+def _is_star(skeleton: Skeleton) -> bool:
+    """Whether every joint hangs on the root alone, as markers do: there are no bones to draw then."""
+    return skeleton.num_joints > 2 and not skeleton.parents[1:].any() and bool(skeleton.tips[1:].any(axis=1).all())
+
+
+def _marker_balls(skeleton: Skeleton) -> Capsules:
+    count = skeleton.num_joints - 1
+    radii = 0.5 * np.linalg.norm(skeleton.tips[1:], axis=1)
+    return Capsules(np.arange(1, count + 1), np.zeros((count, 3)), skeleton.tips[1:], radii, radii)
 
 
 def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:
