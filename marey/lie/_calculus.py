@@ -1,7 +1,7 @@
 r"""Derivatives of the exponential of rotations.
 
-:math:`J_l` and :math:`J_r` tell how the rotation moves when its rotation vector does: with :math:`\dot R = \hat\omega R`
-in the outer frame, :math:`\omega = J_l(v)\,\dot v`; in the body frame, :math:`\omega = J_r(v)\,\dot v`. [Tournier2011]_ §6.
+:math:`J_l` and :math:`J_r` tell how a rotation moves when its rotation vector does: its angular velocity is
+:math:`\omega = J_l(v)\,\dot v` in the outer frame and :math:`J_r(v)\,\dot v` in the body frame. [Tournier2011]_ §6.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _vectors_and_angles(v: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def _in_powers_of_hat(v: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    r"""Return :math:`I + a\hat v + b\hat v^2`; off the diagonal :math:`\hat v^2` is :math:`v v^T`, on it minus the rest."""
+    r"""Return :math:`I + a\hat v + b\hat v^2`, where :math:`\hat v^2 = v v^T - \|v\|^2 I`."""
     x, y, z = np.moveaxis(v, -1, 0)
     ax, ay, az = first * x, first * y, first * z
     bxy, byz, bzx = second * x * y, second * y * z, second * z * x

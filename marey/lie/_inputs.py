@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
 
+ROUNDING_TOL = 1e-12  # [-] nearer matrices are taken as they are
 FLOAT32_TOL = 1e-6  # [-] rotation matrices stored as float32 are orthonormal to about this
 REPAIR_TOL = 1e-3  # [-] beyond, a matrix is taken for something else than a rotation; [Tournier2011]_ §6
 
@@ -55,8 +57,17 @@ def rotation_matrices(values: ArrayLike) -> FloatArray:
     if np.any(error > FLOAT32_TOL):
         worst = float(error.max())
         warnings.warn(f"rotation matrices off orthonormal by {worst:.1e} were repaired", stacklevel=3)
-    u, _, vt = np.linalg.svd(m) if np.any(error > FLOAT32_TOL * 1e-6) else (m, None, np.eye(3))
+    if not np.any(error > ROUNDING_TOL):
+        return m
+    u, _, vt = np.linalg.svd(m)
     return u @ vt
+
+
+def row_index(index: Any) -> tuple[Any, ...]:
+    """Index of batch axes alone: the components of the last axis stay together."""
+    parts = cast(tuple[Any, ...], index) if isinstance(index, tuple) else (index,)
+    has_ellipsis = any(part is Ellipsis for part in parts)
+    return (*parts, slice(None)) if has_ellipsis else (*parts, Ellipsis, slice(None))
 
 
 def _refuse(m: FloatArray, bad: np.ndarray) -> None:

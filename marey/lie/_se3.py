@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
 from marey.lie._calculus import hat, left_jacobian, left_jacobian_inverse
-from marey.lie._inputs import vectors
+from marey.lie._inputs import row_index, vectors
 from marey.lie._se3_calculus import lower_blocks, twist_jacobian, twist_jacobian_inverse
 from marey.lie._so3 import SO3
 
@@ -130,9 +130,7 @@ class SE3:
         return self.rotation @ other + self.translation
 
     def __getitem__(self, index: Any) -> SE3:
-        index = index if isinstance(index, tuple) else (index,)
-        rest = () if any(i is Ellipsis for i in index) else (Ellipsis,)
-        return SE3(self.rotation[index], self.translation[(*index, *rest, slice(None))])
+        return SE3(self.rotation[index], self.translation[row_index(index)])
 
     def __len__(self) -> int:
         return len(self.rotation)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, frozen
 from marey.lie import _quaternions as quaternions
 from marey.lie._formulas import UNIT_TOL
-from marey.lie._inputs import directions, rotation_matrices, vectors
+from marey.lie._inputs import directions, rotation_matrices, row_index, vectors
 
 SAFE_NORMS = (1e-140, 1e140)  # [-] squares of components outside may underflow or overflow
 
@@ -49,7 +49,10 @@ class SO3:
 
     @classmethod
     def exp(cls, rotation_vectors: ArrayLike) -> SO3:
-        r"""Rotation by :math:`\|v\|` [rad] about :math:`v`: :math:`q = (\cos\frac{\|v\|}2, \frac12\,\mathrm{sinc}\,v)`."""
+        r"""Rotate by :math:`\theta = \|v\|` [rad] about ``v``, a rotation vector ``(..., 3)``.
+
+        .. math:: q = \big(\cos\tfrac\theta2,\ \tfrac12\,\mathrm{sinc}\tfrac\theta2\;v\big)
+        """
         return _adopted(quaternions.exp(vectors(rotation_vectors, 3, name="rotation vectors")))
 
     @classmethod
@@ -75,8 +78,8 @@ class SO3:
     def from_two_vectors(cls, start: ArrayLike, end: ArrayLike) -> SO3:
         r"""Shortest rotation that turns the direction of ``start`` into that of ``end``, both ``(..., 3)``.
 
-        With unit vectors a and b, :math:`\cos\frac\theta2 = \frac12\|a+b\|` and :math:`\sin\frac\theta2 = \frac12\|a-b\|`
-        keep all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
+        For unit vectors, :math:`\cos\frac\theta2 = \frac12\|a+b\|` and :math:`\sin\frac\theta2 = \frac12\|a-b\|` keep
+        all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
         """
         a, b = np.broadcast_arrays(directions(start, name="start"), directions(end, name="end"))
         axis = _axis_across(np.cross(a, b), b)
@@ -134,14 +137,14 @@ class SO3:
         return _trusted(quaternions.conjugate(self.wxyz))
 
     def power(self, t: ArrayLike) -> SO3:
-        """Return the part ``t`` of each rotation (one half, twice, minus once), about its own axis; ``t`` broadcasts."""
+        """Take the part ``t`` of each rotation about its own axis (one half, twice, minus once); ``t`` broadcasts."""
         return SO3.exp(np.asarray(t, dtype=np.float64)[..., None] * self.log())
 
     def slerp(self, other: SO3, t: ArrayLike) -> SO3:
         """Go the part ``t`` of the shortest way to ``other``, at constant speed; ``t`` and the batches broadcast.
 
-        ``t = 0`` and ``t = 1`` give both ends exactly; other values go on along the same arc. Between rotations π apart the
-        way is that of ``log``.
+        ``t = 0`` and ``t = 1`` give both ends exactly; other values go on along the same arc. Between rotations π
+        apart the way is that of ``log``.
         """
         part = vectors(np.asarray(t, dtype=np.float64)[..., None], 1, name="t")[..., 0]
         return _adopted(quaternions.slerp(self.wxyz, other.wxyz, part))
@@ -161,7 +164,7 @@ class SO3:
         return _trusted(np.copysign(1.0, quaternions.hemisphere(self.wxyz))[..., None] * self.wxyz)
 
     def continuous(self, axis: int = 0) -> SO3:
-        """Same rotations, quaternion signs chosen so that neighbours along a batch axis are near in all four numbers."""
+        """Same rotations, quaternion signs chosen so that neighbours along a batch axis do not jump."""
         wxyz = np.moveaxis(self.wxyz, axis if axis >= 0 else axis - 1, 0)
         flips = np.copysign(1.0, quaternions.dot(wxyz[1:], wxyz[:-1]))
         signs = np.cumprod(np.concatenate([np.ones_like(wxyz[:1, ..., 0]), flips]), axis=0)
@@ -184,9 +187,7 @@ class SO3:
         return quaternions.rotate(self.wxyz, points)
 
     def __getitem__(self, index: Any) -> SO3:
-        index = index if isinstance(index, tuple) else (index,)
-        rest = () if any(i is Ellipsis for i in index) else (Ellipsis,)
-        return _trusted(self.wxyz[(*index, *rest, slice(None))])
+        return _trusted(self.wxyz[row_index(index)])
 
     def __len__(self) -> int:
         if not self.shape:

@@ -2,6 +2,16 @@
 
 from marey.numerics._bspline import UniformBSpline
 from marey.numerics._differences import finite_difference_jacobian
+from marey.numerics._least_squares import LeastSquaresResult, solve_least_squares
+from marey.numerics._qp import QPResult, solve_qp
 from marey.numerics._status import SolveStatus
 
-__all__ = ["SolveStatus", "UniformBSpline", "finite_difference_jacobian"]
+__all__ = [
+    "LeastSquaresResult",
+    "QPResult",
+    "SolveStatus",
+    "UniformBSpline",
+    "finite_difference_jacobian",
+    "solve_least_squares",
+    "solve_qp",
+]

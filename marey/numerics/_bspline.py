@@ -21,8 +21,8 @@ EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as t
 class UniformBSpline:
     r"""A curve :math:`x(t) = \sum_k c_k\,\phi_k(t)` over equal knot spans between ``start`` and ``stop``.
 
-    At most ``degree + 1`` of the basis functions are not zero at any time. With clamped ends the first and last knots are
-    repeated, so that the curve starts at the first coefficient and ends at the last. [Fang2003]_ §2.3.
+    At most ``degree + 1`` of the basis functions are not zero at any time. With clamped ends the first and last knots
+    are repeated, so that the curve starts at the first coefficient and ends at the last. [Fang2003]_ §2.3.
     """
 
     coefficients: FloatArray  # (K, ...) one row for each basis function
@@ -124,20 +124,17 @@ class UniformBSpline:
 
     def basis_matrix(self, times: ArrayLike, derivative: int = 0) -> csr_array:
         """Sparse matrix ``(m, K)`` that takes coefficients to values (or derivatives) at times ``(m,)`` [s]."""
-        from scipy.sparse import csr_array, diags_array
+        from marey.numerics._bspline_fit import sparse_rows, times_differences
 
         t = frozen(times, None, name="times")
         if derivative > self.degree:
-            return csr_array((t.size, self.num_coefficients))
+            return sparse_rows(np.zeros((t.size, 0)), np.zeros((t.size, 0), dtype=np.int64), self.num_coefficients)
         lowered = self.derivative(derivative)
         spans, basis = lowered._local(t)
-        width = lowered.degree + 1
-        columns = (spans[:, None] + np.arange(width)).ravel()
-        matrix = csr_array((basis.ravel(), columns, np.arange(t.size + 1) * width), (t.size, lowered.num_coefficients))
+        matrix = sparse_rows(basis, spans[:, None] + np.arange(lowered.degree + 1), lowered.num_coefficients)
         for degree in range(lowered.degree + 1, self.degree + 1):
             knots = uniform_knots(self.start, self.stop, self.num_spans, degree, self.is_clamped)
-            w = difference_weights(knots, degree)
-            matrix = csr_array(matrix @ diags_array([-w, w], offsets=[0, 1], shape=(w.size, w.size + 1)))
+            matrix = times_differences(matrix, difference_weights(knots, degree))
         return matrix
 
     def refined(self, factor: int = 2) -> UniformBSpline:

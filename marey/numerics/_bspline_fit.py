@@ -1,4 +1,4 @@
-"""Least-squares fit of a spline; loads scipy, so it is imported when first used."""
+"""Sparse matrices of a spline and its least-squares fit; loads scipy, so it is imported when first used."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy import linalg, sparse
 
-from marey.base import FloatArray, InputError, frozen
+from marey.base import FloatArray, InputError, IntArray, frozen
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from marey.numerics._bspline import UniformBSpline
+
+_linalg: Any = linalg  # scipy has no stubs
+_sparse: Any = sparse
 
 
 def fit_coefficients(curve: UniformBSpline, t: FloatArray, values: ArrayLike, weights: ArrayLike | None) -> FloatArray:
@@ -35,17 +40,33 @@ def fit_coefficients(curve: UniformBSpline, t: FloatArray, values: ArrayLike, we
     return solution.reshape(curve.num_coefficients, *y.shape[1:])
 
 
+def sparse_rows(values: FloatArray, columns: IntArray, num_columns: int) -> csr_array:
+    """Matrix ``(m, num_columns)`` with the given values ``(m, k)`` in the given columns of each row."""
+    rows, width = values.shape
+    starts = np.arange(0, (rows + 1) * width, width) if width else np.zeros(rows + 1, dtype=np.int64)
+    return cast("csr_array", _sparse.csr_array((values.ravel(), columns.ravel(), starts), (rows, num_columns)))
+
+
+def times_differences(matrix: csr_array, weights: FloatArray) -> csr_array:
+    """Multiply by the matrix that takes coefficients to weighted differences of neighbours."""
+    shape = (weights.size, weights.size + 1)
+    differences = _sparse.diags_array([-weights, weights], offsets=[0, 1], shape=shape)
+    return cast("csr_array", _sparse.csr_array(matrix @ differences))
+
+
 def _check_determined(curve: UniformBSpline, t: FloatArray) -> None:
     """Schoenberg-Whitney: a different sample under each basis function, in order."""
     times, knots = np.unique(t), curve.knots
     first = 0
     for k in range(curve.num_coefficients):
         low, high = knots[k], knots[k + curve.degree + 1]
-        while first < times.size and times[first] <= low and not (times[first] == low == curve.start):
+        holds_low, holds_high = low == curve.start or curve.degree == 0, high == curve.stop
+        while first < times.size and (times[first] < low or (times[first] == low and not holds_low)):
             first += 1
-        if first == times.size or (times[first] >= high and not (times[first] == high == curve.stop)):
+        if first == times.size or times[first] > high or (times[first] == high and not holds_high):
             raise InputError(
-                f"no sample is left for coefficient {k}, between {low:g} and {high:g}", "Take fewer spans or more samples"
+                f"no sample is left for coefficient {k}, between {low:g} and {high:g}",
+                "Take fewer spans or more samples",
             )
         first += 1
 
@@ -57,10 +78,10 @@ def _banded_factor(normal: Any, degree: int) -> FloatArray:
     for offset in range(min(degree, size - 1) + 1):
         bands[offset, : size - offset] = normal.diagonal(-offset)
     try:
-        return cast(FloatArray, cholesky_banded(bands, lower=True))
+        return cast(FloatArray, _linalg.cholesky_banded(bands, lower=True))
     except np.linalg.LinAlgError:
         raise InputError("samples are too close together to tell the coefficients apart", "Take fewer spans") from None
 
 
 def _solve(factor: FloatArray, right: FloatArray) -> FloatArray:
-    return cast(FloatArray, cho_solve_banded((factor, True), right))
+    return cast(FloatArray, _linalg.cho_solve_banded((factor, True), right))

@@ -25,7 +25,8 @@ def finite_difference_jacobian(
 ) -> FloatArray:
     r"""Jacobian of ``function`` at ``x``, one column for each coordinate.
 
-    .. math:: \partial_i f \approx \frac{1}{h_i}\sum_k w_k\,f(x + n_k h_i e_i), \qquad h_i = \epsilon^{1/(p+1)}\max(1, |x_i|)
+    .. math:: \partial_i f \approx \frac{1}{h_i}\sum_k w_k\,f(x + n_k h_i e_i),
+        \qquad h_i = \epsilon^{1/(p+1)}\max(1, |x_i|)
 
     Args:
         function: maps ``(n,)`` to an array of any shape ``S``.
