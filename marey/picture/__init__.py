@@ -1,1 +1,48 @@
-"""To be filled."""
+"""What to draw, as plain data, and pictures of it: solid bodies, film strips, films, plots."""
+
+from marey.picture._body import PALETTES, Palette, body_solids, joint_sides
+from marey.picture._camera import Camera, Margins, fit_height, frame_balls, view_direction
+from marey.picture._files import save_film, save_image
+from marey.picture._motion import motion_scene, render_motion
+from marey.picture._plants import foot_prints, root_path
+from marey.picture._plots import plot_angles, plot_contacts, plot_speed
+from marey.picture._render import Image, render
+from marey.picture._scene import Ground, Light, Marks, Scene, Solids, srgb
+from marey.picture._strip import film_strip
+from marey.picture._text import Label, write_labels
+from marey.picture._views import ground_level, lamp_for, main_heading
+
+__all__ = [
+    "PALETTES",
+    "Camera",
+    "Ground",
+    "Image",
+    "Label",
+    "Light",
+    "Margins",
+    "Marks",
+    "Palette",
+    "Scene",
+    "Solids",
+    "body_solids",
+    "film_strip",
+    "fit_height",
+    "foot_prints",
+    "frame_balls",
+    "ground_level",
+    "joint_sides",
+    "lamp_for",
+    "main_heading",
+    "motion_scene",
+    "plot_angles",
+    "plot_contacts",
+    "plot_speed",
+    "render",
+    "render_motion",
+    "root_path",
+    "save_film",
+    "save_image",
+    "srgb",
+    "view_direction",
+    "write_labels",
+]

@@ -1,0 +1,173 @@
+"""A perspective camera, and how to place it so that everything is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, frozen
+
+UP: Final = np.array([0.0, 1.0, 0.0])  # +Y, as everywhere in marey
+MIN_VIEW_M: Final = 1e-9  # [m] below this, position and target are one point
+MAX_VIEW_SINE: Final = 1e-6  # [-] a view this near to the vertical takes +Z as up on the picture
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Camera:
+    """A pinhole that looks from ``position`` at ``target``, with +Y up on the picture."""
+
+    position: FloatArray  # (3,) [m] in world
+    target: FloatArray  # (3,) [m] in world; drawn at the middle of the picture
+    fov_rad: float = np.deg2rad(30.0)  # [rad] angle between the top and the bottom edge
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "position", frozen(self.position, 3, name="camera position"))
+        object.__setattr__(self, "target", frozen(self.target, 3, name="camera target"))
+        if np.linalg.norm(self.target - self.position) < MIN_VIEW_M:
+            raise InputError("the camera stands at its own target", "Move one of them")
+        if not 0.0 < self.fov_rad < np.pi:
+            raise InputError(f"the camera's fov_rad is {self.fov_rad}", "It must lie between 0 and π")
+
+    def axes(self) -> FloatArray:
+        """Rows ``(3, 3)``: right, up and forward of the picture, as unit vectors in world."""
+        return view_axes(self.target - self.position)
+
+    def pixels_per_tangent(self, height: int) -> float:
+        """Return how many pixels one unit of (offset / depth) takes in a picture of this height."""
+        return float(0.5 * height / np.tan(0.5 * self.fov_rad))
+
+    def project(self, points: ArrayLike, size: tuple[int, int]) -> FloatArray:
+        r"""Pixels and depth ``(..., 3)`` of world points ``(..., 3)`` on a picture of ``(width, height)``.
+
+        .. math:: u = \tfrac w2 + f\,\frac{r\cdot(p-c)}{d},\quad v = \tfrac h2 - f\,\frac{u\cdot(p-c)}{d},
+            \quad d = \text{forward}\cdot(p-c)
+
+        Pixel ``(0, 0)`` has its centre at (0.5, 0.5), rows go down; points behind the camera have a negative depth.
+        """
+        right, up, depth = np.moveaxis((np.asarray(points, dtype=np.float64) - self.position) @ self.axes().T, -1, 0)
+        focal = self.pixels_per_tangent(size[1])
+        return np.stack([0.5 * size[0] + focal * right / depth, 0.5 * size[1] - focal * up / depth, depth], axis=-1)
+
+
+def view_axes(direction: ArrayLike) -> FloatArray:
+    """Rows ``(3, 3)``: right, up and forward of a picture seen along ``direction``."""
+    forward = np.asarray(direction, dtype=np.float64)
+    forward = forward / np.linalg.norm(forward)
+    right = np.cross(forward, UP)
+    if np.linalg.norm(right) < MAX_VIEW_SINE:
+        right = np.cross(forward, [0.0, 0.0, 1.0])
+    right = right / np.linalg.norm(right)
+    return np.stack([right, np.cross(right, forward), forward])
+
+
+def view_direction(heading_rad: float, *, turn_rad: float, elevation_rad: float) -> FloatArray:
+    """Direction ``(3,)`` in which a camera looks at something that heads ``heading_rad`` (0 = +Z, positive to +X).
+
+    With ``turn_rad`` 0 the motion is seen from its right side and runs to the right of the picture; a positive
+    turn shows more of its front, and the camera stands ``elevation_rad`` above the horizon.
+    """
+    towards = np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
+    side = np.cross(towards, UP)  # to the right of who faces `towards`
+    stands = np.cos(turn_rad) * side + np.sin(turn_rad) * towards
+    return -(np.cos(elevation_rad) * stands + np.sin(elevation_rad) * UP)
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Free borders of a picture [pixel]."""
+
+    sides: float = 0.0
+    top: float = 0.0
+    bottom: float = 0.0
+
+
+def frame_balls(
+    points: ArrayLike,
+    radii: ArrayLike,
+    direction: ArrayLike,
+    size: tuple[int, int],
+    *,
+    fov_rad: float,
+    margins: Margins | None = None,
+) -> Camera:
+    r"""Nearest camera looking along ``direction`` that sees all balls.
+
+    In the camera's axes a ball :math:`(x, z)` of radius :math:`r` lies inside an edge of slope :math:`k` when
+    :math:`x + r\sqrt{1+k^2} - c_x \le k (z - c_z)`, and alike at the opposite edge of slope :math:`k'`. The two
+    tightest lines meet at :math:`(k + k') c_z = \min(x - r' + k'z) - \max(x + r' - kz)`. Width and height each
+    give such a :math:`c_z`; the smaller is the farther camera, which satisfies both.
+
+    Args:
+        points: centres of the balls ``(N, 3)`` [m] in world.
+        radii: their radii ``(N,)``, or one number for all [m].
+        direction: where the camera looks, any length.
+        size: (width, height) of the picture.
+        fov_rad: angle between the top and the bottom edge.
+        margins: borders to leave free.
+    """
+    axes, margins = view_axes(direction), margins or Margins()
+    x, y, z = (np.asarray(points, dtype=np.float64).reshape(-1, 3) @ axes.T).T
+    slope = np.tan(0.5 * fov_rad)
+    across = slope * (size[0] - 2.0 * margins.sides) / size[1]
+    top, bottom = slope * (1.0 - 2.0 * margins.top / size[1]), slope * (1.0 - 2.0 * margins.bottom / size[1])
+    edges_x = _edges(x, z, np.asarray(radii), across, across)
+    edges_y = _edges(y, z, np.asarray(radii), top, bottom)
+    depth = min((edges_x[0] - edges_x[1]) / (2.0 * across), (edges_y[0] - edges_y[1]) / (top + bottom))
+    middle_y = 0.5 * (edges_y[0] + edges_y[1] + (top - bottom) * depth)
+    position = np.array([0.5 * (edges_x[0] + edges_x[1]), middle_y, depth]) @ axes
+    return Camera(position, position + axes[2] * max(0.1, float(np.mean(z)) - depth), fov_rad)
+
+
+def _edges(x: FloatArray, z: FloatArray, radii: FloatArray, high: float, low: float) -> tuple[float, float]:
+    """Tightest line at the low and at the high edge, for slopes ``low`` and ``high``."""
+    tightest_low = np.min(x - radii * np.sqrt(1.0 + low**2) + low * z)
+    tightest_high = np.max(x + radii * np.sqrt(1.0 + high**2) - high * z)
+    return float(tightest_low), float(tightest_high)
+
+
+def fit_height(
+    points: ArrayLike,
+    radii: ArrayLike,
+    direction: ArrayLike,
+    width: int,
+    *,
+    wide_rad: float,
+    limits: tuple[int, int],
+    margins: Margins | None = None,
+) -> tuple[Camera, int]:
+    """Camera and picture height for which the balls fill a given width: the lowest picture that holds them.
+
+    ``wide_rad`` is the angle between the left and the right edge; the height stays between the ``limits`` [pixel].
+    """
+    low, high = limits
+    while low < high:
+        middle = (low + high) // 2
+        if _fills_width(points, radii, direction, (width, middle), wide_rad, margins):
+            high = middle
+        else:
+            low = middle + 1
+    fov = _tall(wide_rad, (width, low))
+    return frame_balls(points, radii, direction, (width, low), fov_rad=fov, margins=margins), low
+
+
+def _fills_width(
+    points: ArrayLike,
+    radii: ArrayLike,
+    direction: ArrayLike,
+    size: tuple[int, int],
+    wide_rad: float,
+    margins: Margins | None,
+) -> bool:
+    """Whether a picture a little higher would move the camera no nearer."""
+    fov, taller = _tall(wide_rad, size), (size[0], 2 * size[1])
+    here = frame_balls(points, radii, direction, size, fov_rad=fov, margins=margins)
+    there = frame_balls(points, radii, direction, taller, fov_rad=_tall(wide_rad, taller), margins=margins)
+    forward = here.axes()[2]
+    return bool(forward @ (there.position - here.position) < 1e-6)
+
+
+def _tall(wide_rad: float, size: tuple[int, int]) -> float:
+    return float(2.0 * np.arctan(np.tan(0.5 * wide_rad) * size[1] / size[0]))

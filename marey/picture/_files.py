@@ -1,0 +1,187 @@
+"""Pictures and films on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
+from marey.motion import Motion
+from marey.picture._body import PALETTES, Palette, body_solids
+from marey.picture._camera import Camera
+from marey.picture._motion import FADE_M, camera_for, ground_focus, trace, viewing
+from marey.picture._plants import contacts_of
+from marey.picture._render import Image, render
+from marey.picture._scene import Ground, Marks, Scene, Solids
+from marey.picture._views import ground_level, lamp_for
+
+Progress = Callable[[int, int], None]
+
+PICTURE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
+FILM_SUFFIXES: Final = (".gif", ".mp4")
+CAMERAS: Final = ("follow", "all")
+GIF_TICK_S: Final = 0.01  # [s] a GIF counts in hundredths
+FRAME_SAMPLES: Final = 60  # frames from which a film's camera distance is found
+
+
+def save_image(image: NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
+    """Write a picture ``(H, W, 3)``; the suffix chooses the format. Return the path.
+
+    The file appears whole or not at all.
+    """
+    from PIL import Image as Pillow
+
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[-1] != 3:
+        raise InputError(f"a picture of {image.dtype} and shape {image.shape}", "Give uint8 values (H, W, 3)")
+    target = _target(path, PICTURE_SUFFIXES)
+    return _written(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
+
+
+def save_film(
+    motion: Motion,
+    path: str | os.PathLike[str],
+    *,
+    fps: float = 30.0,
+    size: tuple[int, int] = (640, 480),
+    view: str = "three-quarter",
+    camera: str | Camera = "follow",
+    palette: Palette | None = None,
+    progress: Progress | None = None,
+    threads: int = 1,
+) -> Path:
+    """Write a motion as a film in real time: ``.gif``, or ``.mp4`` (extra ``video``). Return the path.
+
+    The film shows the frame nearest to each of its instants, so its length is that of the clip. A GIF counts time in
+    hundredths of a second: the length stays right, single frames may be shown 5 ms early or late.
+
+    Args:
+        motion: the clip. Contacts are detected if it has none.
+        path: where to write; the suffix chooses the format.
+        fps: pictures per second, at most 50 for a GIF.
+        size: (width, height) [pixel]; even numbers for MP4.
+        view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"``.
+        camera: ``"follow"`` goes along with the root, ``"all"`` stands still and sees the whole way, or your own.
+        palette: colours of the figure.
+        progress: called with (pictures drawn, pictures in all).
+        threads: how many draw.
+    """
+    target = _target(path, FILM_SUFFIXES)
+    _check_film(target, fps, size, camera)
+    frames = film_frames(motion, fps)
+    scenes = _film_scenes(motion, frames, size, view, camera, palette or PALETTES[0])
+    pictures = _drawn(scenes, len(frames), size, threads, progress)
+    if target.suffix.lower() == ".gif":
+        return _written(target, lambda draft: _write_gif(draft, pictures, fps))
+    return _written(target, lambda draft: _write_mp4(draft, pictures, fps))
+
+
+def film_frames(motion: Motion, fps: float) -> NDArray[np.int64]:
+    """Frames of a clip that a film of ``fps`` pictures per second shows, one for each picture."""
+    count = max(1, round((motion.duration_s + 1.0 / motion.rate_hz) * fps))
+    nearest = np.floor(np.arange(count) / fps * motion.rate_hz + 0.5).astype(np.int64)
+    return np.minimum(nearest, motion.num_frames - 1)
+
+
+def _check_film(target: Path, fps: float, size: tuple[int, int], camera: str | Camera) -> None:
+    if isinstance(camera, str) and camera not in CAMERAS:
+        raise UnknownNameError("camera", camera, "save_film", CAMERAS)
+    is_gif = target.suffix.lower() == ".gif"
+    if not 0.0 < fps <= (50.0 if is_gif else 1000.0):
+        raise InputError(f"a film of {fps} pictures per second", "Ask for more than 0 and, in a GIF, at most 50")
+    if not is_gif and (size[0] % 2 or size[1] % 2):
+        raise InputError(f"an MP4 of {size[0]} x {size[1]} pixels", "Both must be even")
+
+
+def _film_scenes(
+    motion: Motion,
+    frames: NDArray[np.int64],
+    size: tuple[int, int],
+    view: str,
+    camera: str | Camera,
+    palette: Palette,
+) -> Iterator[Scene]:
+    """One scene a picture; the ground, its marks and the lamp stay as they are."""
+    direction, contacts = viewing(motion, view), contacts_of(motion)
+    marks, level = Marks.join(trace(motion, palette)), ground_level(motion, contacts)
+    few = np.unique(np.linspace(0, motion.num_frames - 1, FRAME_SAMPLES).round().astype(np.int64))
+    samples = body_solids(motion, few, palette)
+    roots = motion.root_positions * [1.0, 0.0, 1.0]
+    still = camera if isinstance(camera, Camera) else None
+    if camera == "all":
+        still = camera_for(Solids.join(samples), direction, size)
+    gathered = Solids.join([body.moved(-root) for body, root in zip(samples, roots[few], strict=True)])
+    near = still or camera_for(gathered, direction, size)
+    lamp, whole = lamp_for(direction), ground_focus(Solids.join(samples))
+    for f in frames.tolist():
+        (body,) = body_solids(motion, np.array([f]), palette, contacts=contacts)
+        seen = still or Camera(near.position + roots[f], near.target + roots[f], near.fov_rad)
+        focus = whole if still is not None else ground_focus(body)
+        yield Scene(seen, body, marks, Ground(level, focus=focus, fade_m=FADE_M), lamp)
+
+
+def _drawn(
+    scenes: Iterator[Scene], count: int, size: tuple[int, int], threads: int, progress: Progress | None
+) -> Iterator[Image]:
+    for done, scene in enumerate(scenes, 1):
+        yield render(scene, size, threads=threads)
+        if progress is not None:
+            progress(done, count)
+
+
+def _write_gif(path: Path, pictures: Iterator[Image], fps: float) -> None:
+    """Write pictures with one palette of 256 colours, taken from the first: no flicker, small files."""
+    from PIL import Image as Pillow
+
+    first = Pillow.fromarray(next(pictures)).quantize(256, method=Pillow.Quantize.MEDIANCUT)
+    rest = [Pillow.fromarray(p).quantize(palette=first, dither=Pillow.Dither.NONE) for p in pictures]
+    ends = np.floor(np.arange(len(rest) + 2) / fps / GIF_TICK_S + 0.5)
+    durations = (np.diff(ends) * 1000.0 * GIF_TICK_S).astype(int).tolist()
+    first.save(path, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0, optimize=False)
+
+
+def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
+    writer = _mp4_writer(path, fps)
+    try:
+        for picture in pictures:
+            writer.append_data(picture)
+    finally:
+        writer.close()
+
+
+def _mp4_writer(path: Path, fps: float) -> Any:
+    """An H.264 writer of imageio, which has no types; one thread, so that the same film gives the same bytes."""
+    try:
+        import imageio
+        import imageio_ffmpeg  # noqa: F401 (found by imageio)
+    except ImportError:
+        raise MissingExtraError("writing MP4 films", "video") from None
+    options = ["-threads", "1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
+    make = cast(Any, imageio).get_writer
+    return make(
+        str(path), format="FFMPEG", fps=fps, codec="libx264", quality=8, macro_block_size=1, output_params=options
+    )
+
+
+def _target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
+    target = Path(path)
+    if target.suffix.lower() not in suffixes:
+        raise InputError(f"'{target.name}' has no suffix that can be written", f"Use one of {', '.join(suffixes)}")
+    if not target.parent.is_dir():
+        raise MissingFileError(str(target.parent), "Make the folder first.")
+    return target
+
+
+def _written(target: Path, write: Callable[[Path], None]) -> Path:
+    """Write to a draft beside the target, then rename: a failed write leaves nothing."""
+    draft = target.with_name(f".{target.stem}.draft{os.getpid()}{target.suffix.lower()}")
+    try:
+        write(draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,124 @@
+"""The compiled ground: its pattern, its marks and its fading, averaged over a pixel in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.picture._packed import (
+    MARK_BLUE,
+    MARK_END_RADIUS,
+    MARK_GREEN,
+    MARK_RED,
+    MARK_START_RADIUS,
+    OPACITY,
+    Eye,
+    Floor,
+    Grid,
+    Vector,
+)
+
+
+@kernel
+def cell_span(grid: Grid, starts: IntArray, x: float, y: float) -> tuple[int, int]:
+    """Begin and end, in the list of items, of the cell at a point; nothing outside the grid."""
+    column = int(np.floor((x - grid.x) / grid.cell))
+    row = int(np.floor((y - grid.y) / grid.cell))
+    if column < 0 or row < 0 or column >= grid.columns or row >= grid.rows:
+        return 0, 0
+    c = grid.first + row * grid.columns + column
+    return starts[c], starts[c + 1]
+
+
+@kernel
+def pixel_ray(eye: Eye, u: float, v: float) -> Vector:
+    """Unit direction of the ray through a point of the picture."""
+    x, y = (u - 0.5 * eye.width) / eye.focal, (0.5 * eye.height - v) / eye.focal
+    dx = eye.forward[0] + x * eye.right[0] + y * eye.up[0]
+    dy = eye.forward[1] + x * eye.right[1] + y * eye.up[1]
+    dz = eye.forward[2] + x * eye.right[2] + y * eye.up[2]
+    size = np.sqrt(dx * dx + dy * dy + dz * dz)
+    return dx / size, dy / size, dz / size
+
+
+@kernel
+def mix(a: Vector, b: Vector, share: float) -> Vector:
+    """Return ``a`` with a share of ``b`` in its place."""
+    return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), a[2] + share * (b[2] - a[2])
+
+
+@kernel
+def _wave(x: float, width: float) -> float:
+    """A square wave of period 2 and values ±1, averaged over ``width``: a difference of its triangle integral."""
+    a, b = 0.5 * (x + 0.5 * width), 0.5 * (x - 0.5 * width)
+    return 2.0 * (abs(a - np.floor(a + 0.5)) - abs(b - np.floor(b + 0.5))) / width
+
+
+@kernel
+def _line(x: float, width: float, line: float, period: float) -> float:
+    """Share of an interval of ``width`` around x that lines at the multiples of ``period`` cover."""
+    gap = abs(x - period * np.floor(x / period + 0.5))
+    covered = min(gap + 0.5 * width, 0.5 * line) - max(gap - 0.5 * width, -0.5 * line)
+    return min(max(covered / width, 0.0), 1.0)
+
+
+@kernel
+def ground_pattern(floor: Floor, x: float, z: float, wx: float, wz: float) -> Vector:
+    """Checker and lines of the ground, averaged over a pixel of ``wx`` by ``wz`` metres."""
+    dark = 0.5 - 0.5 * _wave(x / floor.square, wx / floor.square) * _wave(z / floor.square, wz / floor.square)
+    light = 1.0 - floor.checker * dark
+    plain = (floor.colour[0] * light, floor.colour[1] * light, floor.colour[2] * light)
+    if floor.line_width <= 0.0:
+        return plain
+    across = _line(x, wx, floor.line_width, 2.0 * floor.square)
+    along = _line(z, wz, floor.line_width, 2.0 * floor.square)
+    return mix(plain, floor.line_colour, 1.0 - (1.0 - across) * (1.0 - along))
+
+
+@kernel
+def _edge_gap(x: float, z: float, ux: float, uz: float, start_radius: float, end_radius: float) -> float:
+    """Distance to the edge of a stroke from the origin to (ux, uz), negative inside."""
+    size = ux * ux + uz * uz
+    h = 0.0 if size == 0.0 else min(max((x * ux + z * uz) / size, 0.0), 1.0)
+    gx, gz = x - h * ux, z - h * uz
+    return np.sqrt(gx * gx + gz * gz) - (start_radius + h * (end_radius - start_radius))
+
+
+@kernel
+def draw_marks(
+    colour: Vector, marks: FloatArray, items: IntArray, begin: int, end: int, x: float, z: float, width: float
+) -> Vector:
+    """Colour of the ground under the marks of a cell, edges averaged over ``width`` metres."""
+    for k in range(begin, end):
+        m = items[k]
+        ux, uz = marks[m, 2] - marks[m, 0], marks[m, 3] - marks[m, 1]
+        gap = _edge_gap(
+            x - marks[m, 0], z - marks[m, 1], ux, uz, marks[m, MARK_START_RADIUS], marks[m, MARK_END_RADIUS]
+        )
+        share = marks[m, OPACITY] * min(max(0.5 - gap / width, 0.0), 1.0)
+        colour = mix(colour, (marks[m, MARK_RED], marks[m, MARK_GREEN], marks[m, MARK_BLUE]), share)
+    return colour
+
+
+@kernel
+def ground_left(floor: Floor, x: float, z: float) -> float:
+    """How much of the ground is left at a point: 1 near the focus, 0 far away."""
+    ax, az, bx, bz = floor.focus
+    gap = _edge_gap(x - ax, z - az, bx - ax, bz - az, 0.0, 0.0)
+    f = min(max((floor.fade_end - gap) / (floor.fade_end - floor.fade_start), 0.0), 1.0)
+    return f * f * (3.0 - 2.0 * f)
+
+
+@kernel
+def pixel_on_ground(eye: Eye, t: float, d: Vector) -> tuple[float, float]:
+    r"""Size along x and z [m] of a pixel whose ray meets the ground after ``t``.
+
+    The hit :math:`p = o + t d` keeps its height, so when the ray turns by :math:`e` it moves by
+    :math:`t (e - d\, e_y / d_y)`; a pixel to the right adds :math:`e = \text{right}/f` to a ray of depth 1, and one
+    below :math:`-\text{up}/f`.
+    """
+    depth = t * (d[0] * eye.forward[0] + d[1] * eye.forward[1] + d[2] * eye.forward[2]) / eye.focal
+    sx, sz = d[0] / d[1], d[2] / d[1]
+    wx = abs(eye.right[0] - sx * eye.right[1]) + abs(eye.up[0] - sx * eye.up[1])
+    wz = abs(eye.right[2] - sz * eye.right[1]) + abs(eye.up[2] - sz * eye.up[1])
+    return max(depth * wx, 1e-6), max(depth * wz, 1e-6)

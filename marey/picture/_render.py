@@ -1,0 +1,206 @@
+"""From a scene to a picture: sort the bodies into cells, then cast rays."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.picture._packed import END_RADIUS, LENGTH, START_RADIUS, Eye, Floor, Grid, Grids, Lamp, Packed, Vector
+from marey.picture._scene import Ground, Light, Marks, Scene, Solids
+
+Image = NDArray[np.uint8]
+
+TILE_PX: Final = 8  # [pixel] side of a picture tile; 4 and 16 were slower
+CELL_M: Final = 0.12  # [m] side of a cell of the lamp's plane and of the ground
+MAX_CELLS: Final = 200_000  # cells grow rather than be more than this
+MAX_PIXELS: Final = 64_000_000  # 8000 x 8000
+ENCODE_STEPS: Final = 8192  # linear values told apart; the darkest step is under half a display value
+MARK_EDGE_M: Final = 0.05  # [m] marks are looked for this far around, so that their edges can be averaged
+EVERYTHING: Final = 1e9  # a tangent wider than any picture
+
+
+def render(scene: Scene, size: tuple[int, int], *, threads: int = 1) -> Image:
+    """Draw a scene, without any window system: ``(H, W, 3)`` display values of a ``(width, height)`` picture.
+
+    The same scene gives the same bytes, with any number of threads.
+    """
+    from marey.picture._render_kernels import render_rows
+
+    width, height = (int(n) for n in size)
+    if width < 1 or height < 1 or width * height > MAX_PIXELS:
+        raise InputError(f"a picture of {width} x {height} pixels", f"Ask for 1 to {MAX_PIXELS} pixels")
+    packed = pack(scene, (width, height))
+    image = np.empty((height, width, 3), dtype=np.uint8)
+    if threads <= 1:
+        render_rows(*packed, 0, height, image)
+        return image
+    edges = np.linspace(0, height, 4 * threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda first, last: render_rows(*packed, first, last, image), edges[:-1], edges[1:]))
+    return image
+
+
+def pack(scene: Scene, size: tuple[int, int]) -> Packed:
+    """Prepare a scene for the kernels: tapers of the cones, and which bodies matter where."""
+    eye, floor, lamp = _eye(scene, size), _floor(scene), _lamp(scene.light)
+    cones = pack_solids(scene.solids)
+    grids, starts, items = _sort(eye, floor, lamp, cones, scene.marks)
+    return Packed(eye, floor, lamp, grids, cones, _pack_marks(scene.marks), starts, items, _encode_table())
+
+
+def pack_solids(solids: Solids) -> FloatArray:
+    """Table ``(S, 14)`` of tapered capsules; where one ball holds the other, only the larger is left."""
+    steps = solids.ends - solids.starts
+    lengths = np.linalg.norm(steps, axis=1)
+    ra, rb = solids.start_radii, solids.end_radii
+    swallowed = lengths <= np.abs(ra - rb) * (1 + 1e-9)
+    safe = np.where(swallowed, 1.0, lengths)
+    starts = np.where((swallowed & (rb > ra))[:, None], solids.ends, solids.starts)
+    axes = np.where(swallowed[:, None], [0.0, 1.0, 0.0], steps / safe[:, None])
+    sines = np.where(swallowed, 0.0, (ra - rb) / safe)
+    larger = np.maximum(ra, rb)
+    radii = np.where(swallowed, larger, [ra, rb])
+    shapes = np.stack([np.where(swallowed, 0.0, lengths), *radii, sines, 1.0 - sines**2], axis=1)
+    return np.concatenate([starts, axes, shapes, solids.colours], axis=1)
+
+
+def _pack_marks(marks: Marks) -> FloatArray:
+    radii = [marks.start_radii[:, None], marks.end_radii[:, None]]
+    return np.concatenate([marks.starts, marks.ends, *radii, marks.colours, marks.opacities[:, None]], axis=1)
+
+
+def _eye(scene: Scene, size: tuple[int, int]) -> Eye:
+    right, up, forward = scene.camera.axes()
+    focal = scene.camera.pixels_per_tangent(size[1])
+    return Eye(_vector(scene.camera.position), _vector(right), _vector(up), _vector(forward), focal, *size)
+
+
+def _floor(scene: Scene) -> Floor:
+    g = scene.ground or Ground()
+    focus = g.focus.ravel().tolist()
+    return Floor(
+        0 if scene.ground is None else 1,
+        float(g.height_m),
+        _vector(g.colour),
+        float(g.checker),
+        float(g.square_m),
+        _vector(g.line_colour),
+        float(g.line_width_m),
+        (focus[0], focus[1], focus[2], focus[3]),
+        float(g.fade_m[0]),
+        float(max(g.fade_m[1], g.fade_m[0] + 1e-6)),
+        _vector(scene.background),
+    )
+
+
+def _lamp(light: Light) -> Lamp:
+    d = light.direction
+    across = np.cross(d, [1.0, 0.0, 0.0] if abs(d[0]) < 0.7 else [0.0, 0.0, 1.0])
+    across = across / np.linalg.norm(across)
+    numbers = (float(n) for n in (light.key, light.sky, light.floor, light.softness, light.shadow))
+    return Lamp(_vector(d), _vector(across), _vector(np.cross(d, across)), *numbers)
+
+
+def _vector(values: FloatArray) -> Vector:
+    x, y, z = values.tolist()
+    return float(x), float(y), float(z)
+
+
+def _encode_table() -> FloatArray:
+    linear = np.arange(ENCODE_STEPS) / (ENCODE_STEPS - 1)
+    display = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return np.floor(255.0 * display + 0.5)
+
+
+def _sort(eye: Eye, floor: Floor, lamp: Lamp, cones: FloatArray, marks: Marks) -> tuple[Grids, IntArray, IntArray]:
+    """Sort cones and marks into the cells where a ray may meet them, or their shadow."""
+    from marey.picture._render_kernels import GROUND_REACH
+
+    begins, ends = cones[:, 0:3], cones[:, 0:3] + cones[:, 3:6] * cones[:, LENGTH, None]
+    radii = cones[:, START_RADIUS : END_RADIUS + 1]
+    largest = radii.max(axis=1, initial=0.0)
+    lowest = np.minimum(begins[:, 1], ends[:, 1]) - floor.height
+    drop = np.maximum(np.maximum(begins[:, 1], ends[:, 1]) - floor.height, 0.5) / lamp.direction[1]
+    plane = np.array([lamp.across, lamp.along]).T
+    ground = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    reach = np.sqrt(np.maximum((GROUND_REACH * largest) ** 2 - np.maximum(lowest, 0.0) ** 2, 0.0))
+    sorter = _Sorter()
+    grids = Grids(
+        sorter.tiles(eye, begins, ends, radii),
+        sorter.cells(begins @ plane, ends @ plane, largest + lamp.softness * drop + 0.01),
+        sorter.cells(begins @ ground, ends @ ground, np.where(reach > 0.0, reach, -np.inf)),
+        sorter.cells(marks.starts, marks.ends, np.maximum(marks.start_radii, marks.end_radii) + MARK_EDGE_M),
+        sorter.neighbours(begins, ends, largest),
+    )
+    return grids, np.concatenate(sorter.starts), np.concatenate(sorter.items)
+
+
+class _Sorter:
+    """Collects the cell lists of several grids in two flat arrays."""
+
+    def __init__(self) -> None:
+        self.starts: list[IntArray] = []
+        self.items: list[IntArray] = []
+
+    def tiles(self, eye: Eye, begins: FloatArray, ends: FloatArray, radii: FloatArray) -> Grid:
+        """Sort capsules into picture tiles by the exact bounds of their two balls; the hull stays inside."""
+        axes = np.array([eye.right, eye.up, eye.forward]).T
+        a_low, a_high = _ball_bounds((begins - eye.position) @ axes, radii[:, 0])
+        b_low, b_high = _ball_bounds((ends - eye.position) @ axes, radii[:, 1])
+        low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
+        middle = 0.5 * np.array([eye.width, eye.height])
+        first = middle + eye.focal * np.stack([low[:, 0], -high[:, 1]], axis=1)
+        last = middle + eye.focal * np.stack([high[:, 0], -low[:, 1]], axis=1)
+        return self._add(0.0, 0.0, float(TILE_PX), -(-eye.width // TILE_PX), -(-eye.height // TILE_PX), first, last)
+
+    def cells(self, a: FloatArray, b: FloatArray, reach: FloatArray) -> Grid:
+        """Sort segments of a plane, widened by ``reach``, into square cells that hold them all."""
+        low, high = np.minimum(a, b) - reach[:, None], np.maximum(a, b) + reach[:, None]
+        reached = np.isfinite(reach)
+        if not reached.any():
+            return self._add(0.0, 0.0, 1.0, 1, 1, low, high)
+        corner = low[reached].min(axis=0)
+        (x, y), (width, height) = corner.tolist(), (high[reached].max(axis=0) - corner).tolist()
+        cell = max(CELL_M, float(np.sqrt(width * height / MAX_CELLS)), max(width, height) / MAX_CELLS)
+        return self._add(x, y, cell, int(width / cell) + 1, int(height / cell) + 1, low, high)
+
+    def neighbours(self, begins: FloatArray, ends: FloatArray, radii: FloatArray) -> int:
+        """List for each capsule the others whose contact shadow may reach it; return where the lists begin."""
+        from marey.picture._render_kernels import BODY_REACH
+
+        middles, halves = 0.5 * (begins + ends), 0.5 * np.linalg.norm(ends - begins, axis=1)
+        gaps = np.linalg.norm(middles[:, None] - middles[None], axis=-1)
+        near = gaps < (halves + radii)[:, None] + (halves + BODY_REACH * radii)[None]
+        np.fill_diagonal(near, False)
+        return self._append(np.concatenate([[0], np.cumsum(near.sum(axis=1))]), np.nonzero(near)[1])
+
+    def _append(self, starts: IntArray, items: IntArray) -> int:
+        first = sum(len(part) for part in self.starts)
+        self.starts.append(starts + sum(len(part) for part in self.items))
+        self.items.append(items)
+        return first
+
+    def _add(self, x: float, y: float, cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray) -> Grid:
+        from marey.picture._render_kernels import fill_grid
+
+        starts, items = fill_grid(x, y, cell, columns, rows, np.ascontiguousarray(low), np.ascontiguousarray(high))
+        return Grid(x, y, cell, columns, rows, self._append(starts, items))
+
+
+def _ball_bounds(p: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Bounds ``(N, 2)`` of the tangents x/z and y/z of balls at camera coordinates ``p``.
+
+    The tangent lines of a disc at :math:`(x, z)` through the origin have slopes
+    :math:`(xz \pm r\sqrt{x^2 + z^2 - r^2}) / (z^2 - r^2)`. A ball that reaches the camera's plane covers everything.
+    """
+    x, z, r = p[:, :2], p[:, 2:], radii[:, None]
+    front = z > 1.001 * r + 1e-6
+    safe = np.where(front, z**2 - r**2, 1.0)
+    spread = r * np.sqrt(np.maximum(x**2 + z**2 - r**2, 0.0))
+    low = np.where(front, (x * z - spread) / safe, -EVERYTHING)
+    high = np.where(front, (x * z + spread) / safe, EVERYTHING)
+    return low, high

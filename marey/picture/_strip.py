@@ -1,0 +1,161 @@
+"""Film strips: the instants of a motion in one picture, as printed in books since Marey."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
+from marey.motion import Contacts, Motion, mean_speed
+from marey.picture._body import PALETTES, Palette, body_solids
+from marey.picture._camera import Camera, Margins, fit_height, view_axes, view_direction
+from marey.picture._plants import contacts_of, foot_prints, root_path
+from marey.picture._render import Image, render
+from marey.picture._scene import Ground, Marks, Scene, Solids, srgb
+from marey.picture._text import Label, write_labels
+from marey.picture._views import ground_level, is_travelling, lamp_for, main_heading, strip_frames
+
+LAYOUTS: Final = ("auto", "travel", "grid")
+INSTANTS: Final = ("auto", "time", "movement")
+WIDE_RAD: Final = np.deg2rad(26.0)  # a long lens: bodies at both ends look alike
+ELEVATION_RAD: Final = np.deg2rad(13.0)
+TRAVEL_TURN_RAD: Final = np.deg2rad(5.0)  # nearly from the side, so that the path runs level
+GRID_TURN_RAD: Final = np.deg2rad(24.0)  # a little of the front, so that near and far limbs part
+OLDEST_FADE: Final = 0.62  # [-] how pale the first body is
+GAP_M: Final = 0.14  # [m] between bodies set side by side
+HEIGHT_SHARE: Final = (0.14, 0.6)  # [-] lowest and highest strip, as a share of its width
+LETTER_SHARE: Final = 0.0105  # [-] size of letters, as a share of the width
+FADE_M: Final = (0.5, 2.6)  # [m] from the line of feet, where the ground fades
+PATH_COLOUR: Final = srgb("#b6bdc6")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sheet:
+    """The picture: from where, and how large."""
+
+    camera: Camera
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """What a strip shows: bodies, marks and where the time labels go."""
+
+    bodies: list[Solids]
+    marks: Marks
+    contacts: Contacts
+    feet: FloatArray  # (n, 3) [m] ground point under each body
+
+
+def film_strip(
+    motion: Motion,
+    *,
+    count: int = 8,
+    width: int = 1600,
+    height: int | None = None,
+    layout: str = "auto",
+    instants: str = "auto",
+    palette: Palette | None = None,
+    caption: bool = True,
+    threads: int = 1,
+) -> Image:
+    """Draw a motion as ``count`` solid bodies in one picture ``(H, W, 3)``, with shadows and foot plants.
+
+    Args:
+        motion: the clip. Without a contact track, contacts are detected.
+        count: how many instants, from the first frame to the last.
+        width: of the picture [pixel].
+        height: of the picture [pixel]; chosen to fit if not given.
+        layout: ``"travel"`` leaves the bodies where they were, older ones paler, with the foot plants and the path
+            of the root; ``"grid"`` sets them side by side, for motions that stay in place; ``"auto"`` chooses.
+        instants: ``"time"`` spaces them evenly, ``"movement"`` shows more of them where the body moves more;
+            ``"auto"`` is time for a motion that travels, movement for one that stays.
+        palette: colours of the figure.
+        caption: write the clip's name, times and speed under it.
+        threads: how many draw.
+    """
+    _check_name("layout", layout, LAYOUTS)
+    _check_name("instants", instants, INSTANTS)
+    if count < 1 or width < 64:
+        raise InputError(f"a strip of {count} bodies, {width} pixels wide", "Ask for at least 1 and 64")
+    frames = strip_frames(motion, count, by_movement=instants == "movement")
+    travels = layout == "travel" or (layout == "auto" and is_travelling(motion, frames))
+    if instants == "auto" and not travels:
+        frames = strip_frames(motion, count, by_movement=True)
+    turn = TRAVEL_TURN_RAD if travels else GRID_TURN_RAD
+    direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=ELEVATION_RAD)
+    row = (_where_they_were if travels else _side_by_side)(motion, frames, palette or PALETTES[0], direction)
+    ground = Ground(ground_level(motion, row.contacts), focus=row.feet[[0, -1]][:, [0, 2]], fade_m=FADE_M)
+    sheet = _sheet(row, ground, direction, width, height)
+    solids = Solids.join(row.bodies)
+    image = render(Scene(sheet.camera, solids, row.marks, ground, lamp_for(direction)), sheet.size, threads=threads)
+    return write_labels(image, _labels(motion, frames, row, sheet, caption=caption))
+
+
+def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise UnknownNameError(kind, name, "film_strip", known)
+
+
+def _where_they_were(motion: Motion, frames: IntArray, palette: Palette, direction: FloatArray) -> _Row:
+    contacts = contacts_of(motion)
+    fades = np.linspace(OLDEST_FADE, 0.0, len(frames)) if len(frames) > 1 else 0.0
+    bodies = body_solids(motion, frames, palette, contacts=contacts, fades=fades)
+    marks = Marks.join([root_path(motion, PATH_COLOUR), foot_prints(motion, contacts, palette)])
+    return _Row(bodies, marks, contacts, motion.root_positions[frames])
+
+
+def _side_by_side(motion: Motion, frames: IntArray, palette: Palette, direction: FloatArray) -> _Row:
+    """Pack the bodies along the picture's width by their own extents, all at one depth."""
+    contacts, right = contacts_of(motion), view_axes(direction)[0]
+    bodies = body_solids(motion, frames, palette, contacts=contacts)
+    roots = motion.root_positions[frames] * [1.0, 0.0, 1.0]
+    lows, highs = zip(*(_extent(body, right) for body in bodies), strict=True)
+    widths = np.array(highs) - np.array(lows) + GAP_M
+    left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
+    moves = (left_ends - np.array(lows) + roots @ right)[:, None] * right - roots
+    prints = [
+        foot_prints(motion[f : f + 1], contacts[f : f + 1], palette).moved(move[[0, 2]])
+        for f, move in zip(frames.tolist(), moves, strict=True)
+    ]
+    feet = (left_ends + 0.5 * (widths - GAP_M))[:, None] * right
+    return _Row([b.moved(m) for b, m in zip(bodies, moves, strict=True)], Marks.join(prints), contacts, feet)
+
+
+def _extent(body: Solids, axis: FloatArray) -> tuple[float, float]:
+    """Where a body begins and ends along a direction [m]."""
+    starts, ends = body.starts @ axis, body.ends @ axis
+    low = np.minimum(starts - body.start_radii, ends - body.end_radii).min()
+    return float(low), float(np.maximum(starts + body.start_radii, ends + body.end_radii).max())
+
+
+def _sheet(row: _Row, ground: Ground, direction: FloatArray, width: int, height: int | None) -> _Sheet:
+    """Camera and size that hold all bodies and their feet, with room for a line of labels."""
+    solids = Solids.join(row.bodies)
+    feet = row.feet * [1.0, 0.0, 1.0] + [0.0, ground.height_m, 0.0]
+    points = np.concatenate([solids.starts, solids.ends, feet])
+    radii = np.concatenate([solids.start_radii, solids.end_radii, np.zeros(len(feet))])
+    letter = _letter_px(width)
+    margins = Margins(0.02 * width, 1.5 * letter, 5.0 * letter)
+    limits = (round(HEIGHT_SHARE[0] * width), round(HEIGHT_SHARE[1] * width)) if height is None else (height, height)
+    camera, tall = fit_height(points, radii, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
+    return _Sheet(camera, (width, tall))
+
+
+def _labels(motion: Motion, frames: IntArray, row: _Row, sheet: _Sheet, *, caption: bool) -> list[Label]:
+    """Times under the bodies, and a line about the clip."""
+    width, height = sheet.size
+    size = _letter_px(width)
+    places = sheet.camera.project(row.feet, sheet.size)[:, 0]
+    times = motion.times()[frames]
+    labels = [Label(f"{t:.2f} s", x, height - 2.6 * size, size) for t, x in zip(times, places, strict=True)]
+    if caption:
+        text = f"{motion.name}   {motion.duration_s:.2f} s   {motion.rate_hz:g} Hz   {mean_speed(motion):.2f} m/s"
+        labels.insert(0, Label(text, size, height - 1.0 * size, size, centred=False))
+    return labels
+
+
+def _letter_px(width: int) -> int:
+    return max(9, round(LETTER_SHARE * width))

@@ -1,0 +1,92 @@
+"""From where to look at a motion, and by which light."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.motion import Contacts, Motion, headings
+from marey.picture._body import placed_capsules
+from marey.picture._camera import view_axes
+from marey.picture._scene import Light
+
+TRAVEL_M: Final = 0.6  # [m] a root that goes farther shows where the motion heads
+APART: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
+MAX_SAMPLES: Final = 240  # frames looked at to find the ground
+SOLE_PERCENT: Final = 65.0  # [%] above the middle: a sole that sinks by a centimetre is not seen, one that floats is
+EVEN_SHARE: Final = 0.3  # [-] of time, the rest of movement, when instants are chosen by movement
+
+
+def ground_level(motion: Motion, contacts: Contacts | None = None) -> float:
+    """Height [m] at which the drawn body stands: its usual lowest point while something touches the ground.
+
+    This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. For a clip
+    without any contact it is the lowest point of all.
+    """
+    touching = np.arange(motion.num_frames)
+    if contacts is not None and contacts.active.any():
+        touching = np.flatnonzero(contacts.active.any(axis=1))
+    frames = touching[np.unique(np.linspace(0, len(touching) - 1, MAX_SAMPLES).round().astype(np.int64))]
+    body, starts, ends = placed_capsules(motion, frames)
+    lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
+    return float(np.percentile(lowest, SOLE_PERCENT if contacts is not None and contacts.active.any() else 0.0))
+
+
+def main_heading(motion: Motion) -> float:
+    """Direction of the motion on the ground [rad], 0 = +Z, positive to +X.
+
+    It is the long axis of the root's path, forwards; for a root that stays within ``TRAVEL_M``, the mean facing.
+    """
+    path = motion.root_positions[:, [0, 2]]
+    axis, extent = _long_axis(path)
+    if extent < TRAVEL_M:
+        facing = headings(motion)
+        return float(np.arctan2(np.sin(facing).mean(), np.cos(facing).mean()))
+    forwards = axis if axis @ (path[-1] - path[0]) >= 0.0 else -axis
+    return float(np.arctan2(forwards[0], forwards[1]))
+
+
+def _long_axis(path: FloatArray) -> tuple[FloatArray, float]:
+    """Unit direction ``(2,)`` in which points ``(N, 2)`` spread most, and how far they do [m]."""
+    centred = path - path.mean(axis=0)
+    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    return axis, float(np.ptp(centred @ axis))
+
+
+def is_travelling(motion: Motion, frames: IntArray) -> bool:
+    """Whether the bodies at ``frames`` stand far enough from one another to be drawn where they were."""
+    places = motion.root_positions[frames][:, [0, 2]]
+    if len(places) < 2:
+        return True
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(len(places), 1)]
+    return bool(gaps.min() >= APART * body_height(motion))
+
+
+def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
+    """Frames at which a strip shows a motion, from the first to the last.
+
+    They are evenly spaced in time or, ``by_movement``, in a mixture of time and distance gone by all joints, so
+    that a jump after a long wait is shown rather than the wait.
+    """
+    steps = np.full(motion.num_frames - 1, 1.0 / max(motion.num_frames - 1, 1))
+    if by_movement and motion.num_frames > 2:
+        moved = np.linalg.norm(np.diff(motion.joint_positions(), axis=0), axis=-1).mean(axis=1)
+        if moved.sum() > 0.0:
+            steps = EVEN_SHARE * steps + (1.0 - EVEN_SHARE) * moved / moved.sum()
+    gone = np.concatenate([[0.0], np.cumsum(steps)])
+    wanted = np.linspace(0.0, gone[-1], count)
+    return np.unique(np.interp(wanted, gone, np.arange(motion.num_frames)).round().astype(np.int64))
+
+
+def body_height(motion: Motion) -> float:
+    """Height [m] of the rest pose of the body, as a scale for distances."""
+    return max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
+
+
+def lamp_for(direction: FloatArray) -> Light:
+    """A lamp behind the camera's left shoulder, so that shadows fall to the right and away."""
+    right, _, forward = view_axes(direction)
+    level = np.array([forward[0], 0.0, forward[2]])
+    return Light(-0.50 * right - 0.40 * level / max(float(np.linalg.norm(level)), 1e-9) + [0.0, 1.25, 0.0])
