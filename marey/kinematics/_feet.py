@@ -1,0 +1,88 @@
+"""Feet that stay where they are put, and limbs that reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.kinematics._plants import Floor, corrections, nearness, plan_plants
+from marey.kinematics._two_bone import Limb, has_bones, hold_end, move_limb
+from marey.lie import SO3
+from marey.motion import Motion
+
+DROP_PART: Final = 0.05  # [-] of the leg: the most that a body is lowered to reach its foot plants
+SUNK_M: Final = 0.06  # [m] a foot deeper than this below the ground walks on something lower, not through it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootPath:
+    """Where one foot goes: its ankle, and heel and toe as seen from the ankle in world axes."""
+
+    ankle: FloatArray  # (F, 3) [m] in world
+    R_world_ankle: SO3  # batch (F,)
+    heel: FloatArray  # (F, 3) [m] from the ankle
+    toe: FloatArray  # (F, 3) [m] from the ankle
+    heel_down: BoolArray  # (F,)
+    toe_down: BoolArray  # (F,)
+
+    @property
+    def is_down(self) -> BoolArray:
+        """Frames ``(F,)`` in which the foot is in contact."""
+        return self.heel_down | self.toe_down
+
+
+def plant_foot(path: FootPath, floor: Floor | None, rate_hz: float) -> FootPath:
+    """Keep heel and toe still during their contacts, and above the ground otherwise.
+
+    Heel and toe each get a correction that eases in and out; the foot then turns by the shortest arc that gives the
+    corrected heel-to-toe direction, and moves so that the point in contact is met exactly.
+    """
+    if floor is None:
+        return path
+    heel, toe = path.ankle + path.heel, path.ankle + path.toe
+    heels, toes = plan_plants(heel, toe, path.heel_down, path.toe_down, floor, rate_hz)
+    new_heel = _above(heel + corrections(heel, heels, rate_hz), floor)
+    new_toe = _above(toe + corrections(toe, toes, rate_hz), floor)
+    turn = SO3.from_two_vectors(toe - heel, new_toe - new_heel)
+    frames = len(heel)
+    share = nearness(heels, frames)
+    share = (share / (share + nearness(toes, frames)))[:, None]
+    turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
+    ankle = share * (new_heel - turned_heel) + (1.0 - share) * (new_toe - turned_toe)
+    return replace(path, ankle=ankle, R_world_ankle=turn @ path.R_world_ankle, heel=turned_heel, toe=turned_toe)
+
+
+def _above(path: FloatArray, floor: Floor) -> FloatArray:
+    """Lift what dips a little below the ground; what goes far below it is on lower ground and is left alone."""
+    ground = floor.under(path)
+    if (path[:, 1] - ground).min() < -SUNK_M:
+        return path
+    raised = path.copy()
+    raised[:, 1] = np.maximum(path[:, 1], ground)
+    return raised
+
+
+def leg_drop(positions: FloatArray, limb: Limb, path: FootPath, stretch: float) -> FloatArray:
+    """How far the hips must come down ``(F,)`` [m] for a foot in contact to be within reach."""
+    hip, ankle = positions[:, limb.upper], path.ankle
+    bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
+    length = bones.sum(axis=1)
+    soft = 1.0 - 1.5 * (1.0 - stretch)
+    level = np.hypot(hip[:, 0] - ankle[:, 0], hip[:, 2] - ankle[:, 2])
+    height = np.sqrt(np.maximum((soft * length) ** 2 - level**2, 0.0))
+    drop = np.clip(hip[:, 1] - ankle[:, 1] - height, 0.0, DROP_PART * length)
+    return np.where(path.is_down, drop, 0.0)
+
+
+def reach(motion: Motion, limb: Limb, goals: FloatArray, R_world_end: SO3, *, stretch: float) -> Motion:
+    """Move the end of a limb to ``goals`` ``(F, 3)`` [m], turned as ``R_world_end``; a limb without length stays."""
+    positions, frames = motion.joint_frames()
+    if not has_bones(positions, limb):
+        return motion
+    wxyz = motion.rotations.wxyz
+    goals = np.ascontiguousarray(goals)
+    moved, _ = move_limb(wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
+    return replace(motion, rotations=SO3(hold_end(moved, motion, limb, R_world_end)))

@@ -1,0 +1,163 @@
+"""Foot plants: where each contact stays, and how the foot eases into and out of it ([Glardon2005]_ §2.17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+
+EASE_S: Final = 0.20  # [s] longest ease-in or ease-out
+EASE_PART: Final = 0.4  # [-] of the free time between two contacts
+BRIDGED_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
+LEVEL_M: Final = 0.015  # [m] contacts nearer than this to the ground are on it; others are on steps or bars
+TILT_REACH_M: Final = 0.1  # [m] contacts spread over less than this say nothing about how the floor tilts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Floor:
+    """A nearly level plane: captured floors tilt by up to two degrees against the world's axes."""
+
+    height: float  # [m] at the world's origin
+    slope: FloatArray  # (2,) [-] rise along x and along z
+
+    @classmethod
+    def fit(cls, points: FloatArray) -> Floor:
+        """Fit contacts ``(N, 3)`` [m] by least squares, the slope drawn to zero where they are close together."""
+        middle = points.mean(axis=0)
+        away = points - middle
+        level = away[:, [0, 2]]
+        normal = level.T @ level + len(points) * TILT_REACH_M**2 * np.eye(2)
+        slope = np.linalg.solve(normal, level.T @ away[:, 1])
+        return cls(float(middle[1] - slope @ middle[[0, 2]]), slope)
+
+    def under(self, points: FloatArray) -> FloatArray:
+        """Heights ``(...)`` [m] of the floor under points ``(..., 3)``."""
+        return self.height + points[..., [0, 2]] @ self.slope
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plant:
+    """One contact of one point."""
+
+    start: int
+    stop: int  # first frame after it
+    place: FloatArray  # (3,) [m] where the point stays
+
+
+def runs(active: BoolArray, bridge: int = 0) -> list[tuple[int, int]]:
+    """Stretches ``[start, stop)`` of true flags; gaps of up to ``bridge`` frames are closed."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], active.astype(np.int8), [0]])))
+    found = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+    joined: list[tuple[int, int]] = []
+    for start, stop in found:
+        if joined and start - joined[-1][1] <= bridge:
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def plan_plants(
+    heel: FloatArray, toe: FloatArray, heel_down: BoolArray, toe_down: BoolArray, floor: Floor, rate_hz: float
+) -> tuple[list[Plant], list[Plant]]:
+    """Choose where heel and toe stay during each contact.
+
+    A contact on its own stays where the point was on average, on the ground. One that begins while the other point
+    of the same foot is down is placed a foot's length from it, so that both can be kept at once.
+
+    Args:
+        heel: natural path of the heel ``(F, 3)`` [m]; ``toe`` likewise.
+        toe: natural path of the toe ``(F, 3)`` [m].
+        heel_down: contact flags ``(F,)``.
+        toe_down: contact flags ``(F,)``.
+        floor: the ground.
+        rate_hz: frames per second.
+    """
+    bridge = round(BRIDGED_S * rate_hz)
+    todo = [(a, b, 0) for a, b in runs(heel_down, bridge)] + [(a, b, 1) for a, b in runs(toe_down, bridge)]
+    paths = (heel, toe)
+    plants: tuple[list[Plant], list[Plant]] = ([], [])
+    for start, stop, which in sorted(todo):
+        path, other = paths[which], paths[1 - which]
+        near = [p for p in plants[1 - which] if p.start < stop and start < p.stop]
+        place = path[start:stop].mean(axis=0)
+        place[1] = _levelled(place, floor)
+        if near:
+            a, b = max(start, near[0].start), min(stop, near[0].stop)
+            foot = (path[a:b] - other[a:b]).mean(axis=0)
+            aside = near[0].place + foot
+            place = near[0].place + _lying(foot, _levelled(aside, floor) - near[0].place[1])
+        plants[which].append(Plant(start, stop, place))
+    return plants
+
+
+def _levelled(place: FloatArray, floor: Floor) -> float:
+    ground = float(floor.under(place))
+    return ground if abs(place[1] - ground) < LEVEL_M else float(place[1])
+
+
+def _lying(foot: FloatArray, rise: float) -> FloatArray:
+    """Vector of the foot's own length along its heading, rising by ``rise`` [m]."""
+    length = float(np.linalg.norm(foot))
+    flat = np.sqrt(max(length**2 - rise**2, 0.0))
+    along = np.array([foot[0], 0.0, foot[2]])
+    size = float(np.linalg.norm(along))
+    along = along * (flat / size) if size > 1e-9 else np.array([0.0, 0.0, flat])
+    return along + np.array([0.0, rise, 0.0])
+
+
+def corrections(path: FloatArray, plants: list[Plant], rate_hz: float) -> FloatArray:
+    """What to add to a path ``(F, 3)`` [m] so that it stays at its plants, easing in and out by a cubic step."""
+    frames = len(path)
+    shift = np.zeros((frames, 3))
+    for plant in plants:
+        shift[plant.start : plant.stop] = plant.place - path[plant.start : plant.stop]
+    edges = [0, *(i for plant in plants for i in (plant.start, plant.stop)), frames]
+    for k, (a, b) in enumerate(zip(edges[::2], edges[1::2], strict=True)):
+        if b > a:
+            before = shift[a - 1] if k > 0 else None
+            after = shift[b] if k < len(plants) else None
+            shift[a:b] = _eased(b - a, before, after, rate_hz)
+    return shift
+
+
+def _eased(count: int, before: FloatArray | None, after: FloatArray | None, rate_hz: float) -> FloatArray:
+    r"""Fade from one correction to nothing and up to the next, :math:`\Gamma(x) = 2x^3 - 3x^2 + 1`."""
+    t = np.arange(1, count + 1)
+    reach = max(1.0, min(EASE_S * rate_hz, EASE_PART * (count + 1)))
+    if before is None or after is None:
+        reach = max(1.0, min(EASE_S * rate_hz, float(count + 1)))
+    faded = np.zeros((count, 3))
+    if before is not None:
+        faded += _step(t / reach)[:, None] * before
+    if after is not None:
+        faded += _step((count + 1 - t) / reach)[:, None] * after
+    return faded
+
+
+def _step(x: FloatArray) -> FloatArray:
+    x = np.clip(x, 0.0, 1.0)
+    return (2.0 * x - 3.0) * x * x + 1.0
+
+
+def nearness(plants: list[Plant], frames: int) -> FloatArray:
+    """Weight ``(F,)`` of a point: large in contact, falling off with the number of frames to the nearest one."""
+    gap = np.full(frames, float(frames + 1))
+    t = np.arange(frames)
+    for plant in plants:
+        gap = np.minimum(gap, np.maximum(np.maximum(plant.start - t, t - plant.stop + 1), 0))
+    return 1.0 / (gap + 0.01)
+
+
+def raised_floor(needed: FloatArray, rate_hz: float, seconds: float = 0.15) -> FloatArray:
+    """Smallest smooth curve we can make that is nowhere below ``needed`` ``(F,)``: sliding maximum, then mean."""
+    half = max(1, round(seconds * rate_hz))
+    width = 2 * half + 1
+    padded = np.concatenate([np.full(2 * half, needed[0]), needed, np.full(2 * half, needed[-1])])
+    highest = np.lib.stride_tricks.sliding_window_view(padded, width).max(axis=1)
+    window = np.hanning(width + 2)[1:-1]
+    smooth: FloatArray = np.convolve(highest, window / window.sum(), mode="valid")
+    return smooth

@@ -1,0 +1,190 @@
+"""Put a motion on another body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.kinematics._feet import FootPath, leg_drop, plant_foot, reach
+from marey.kinematics._plants import Floor, raised_floor
+from marey.kinematics._transfer import transfer_rotations
+from marey.kinematics._two_bone import Limb
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, contact_positions, with_contacts
+from marey.skeleton import HUMAN, RoleMap, Skeleton, contact_points, joint_positions, role_map, t_pose
+
+LEG_STRETCH: Final = 0.9985  # [-] standing people have legs as straight as this; beyond, the knee angle jumps
+ARM_STRETCH: Final = 0.9985
+SIDES: Final = ("left", "right")
+_LEG: Final = ("hip", "knee", "ankle")
+_ARM: Final = ("shoulder", "elbow", "wrist")
+
+
+def retarget(
+    motion: Motion,
+    target: Skeleton = HUMAN,
+    *,
+    contacts: bool = True,
+    roles: RoleMap | None = None,
+    target_roles: RoleMap | None = None,
+) -> Motion:
+    r"""Put a motion on another skeleton, feet and hands where they were.
+
+    Positions are scaled about the world's origin by the ratio :math:`s` of the leg lengths (thigh and shank), and
+    lifted so that the soles of both bodies touch the same ground:
+
+    .. math:: p' = s\,p + (0,\ h' - s\,h,\ 0), \qquad h = \text{height of the ankle above the sole}
+
+    This holds for the middle of the hips, the ankles and the wrists; bones keep the target's lengths, point where the
+    source's pointed, and are bent by the analytic limb solver to reach. While a heel or toe is in contact it
+    stays put on the ground, and the body is lowered a little where a leg would be too short.
+
+    Args:
+        motion: any clip whose legs have known roles.
+        target: the skeleton to put it on.
+        contacts: keep foot plants; they are detected where the clip carries none.
+        roles: who plays which part in ``motion``; by default :func:`marey.skeleton.role_map`.
+        target_roles: likewise for ``target``.
+
+    Returns:
+        A motion with the frames, rate and contact track of the source; ``load_report.notes`` tells the scale.
+
+    Raises:
+        InputError: one of the skeletons has no legs that we know of.
+    """
+    roles = role_map(motion.skeleton) if roles is None else roles
+    target_roles = role_map(target) if target_roles is None else target_roles
+    if contacts and motion.contacts is None:
+        motion = with_contacts(motion)
+    job = _Job.between(motion, roles, target, target_roles)
+    moved = _with_arms(job, _with_legs(job, _posed(job), keep_plants=contacts))
+    return replace(moved, contacts=_kept(motion.contacts, target, target_roles))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    """A motion, the body to put it on, and where its joints shall be there."""
+
+    motion: Motion
+    roles: RoleMap
+    target: Skeleton
+    target_roles: RoleMap
+    scale: float
+    lift_m: float
+    goals: FloatArray  # (F, J, 3) [m] joints of the source, scaled and lifted
+
+    @classmethod
+    def between(cls, motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> _Job:
+        legs = [_leg_length(s, r) for s, r in ((motion.skeleton, roles), (target, target_roles))]
+        depths = [_sole_depth(s, r) for s, r in ((motion.skeleton, roles), (target, target_roles))]
+        scale = legs[1] / legs[0]
+        lift = depths[1] - scale * depths[0]
+        goals = scale * motion.joint_positions() + np.array([0.0, lift, 0.0])
+        return cls(motion, roles, target, target_roles, scale, lift, goals)
+
+    def note(self) -> str:
+        return (
+            f"retargeted from '{self.motion.skeleton.name}' to '{self.target.name}': positions scaled by "
+            f"{self.scale:.4f} (leg length) and lifted by {1000.0 * self.lift_m:.1f} mm (height of the ankle)"
+        )
+
+    def has(self, side: str, parts: tuple[str, ...]) -> bool:
+        return all(f"{side}_{part}" in known for part in parts for known in (self.roles, self.target_roles))
+
+
+def _posed(job: _Job) -> Motion:
+    """The target in the posture of the source, its hips where the scaled hips are."""
+    wxyz = transfer_rotations(job.motion, job.roles, job.target, job.target_roles)
+    hips = [f"{side}_hip" for side in SIDES]
+    local = joint_positions(job.target, np.zeros((len(wxyz), 3)), wxyz)
+    middle = local[:, [job.target_roles[hip] for hip in hips]].mean(axis=1)
+    roots = job.goals[:, [job.roles[hip] for hip in hips]].mean(axis=1) - middle
+    report = job.motion.load_report.adding(notes=(job.note(),))
+    return Motion(job.target, job.motion.rate_hz, roots, SO3(wxyz), load_report=report, name=job.motion.name)
+
+
+def _with_legs(job: _Job, moved: Motion, *, keep_plants: bool) -> Motion:
+    """Ankles where they shall be, feet planted while in contact, the body lowered where a leg is too short."""
+    limbs = {side: Limb.named(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
+    paths = {side: _foot_path(job, moved, side) for side in SIDES}
+    if keep_plants:
+        floor = _floor(job)
+        paths = {side: plant_foot(path, floor, moved.rate_hz) for side, path in paths.items()}
+    positions = moved.joint_positions()
+    drops = [leg_drop(positions, limbs[side], paths[side], LEG_STRETCH) for side in SIDES]
+    drop = raised_floor(np.max(drops, axis=0), moved.rate_hz)
+    moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
+    for side in SIDES:
+        moved = reach(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=LEG_STRETCH)
+    return moved
+
+
+def _with_arms(job: _Job, moved: Motion) -> Motion:
+    """Wrists where they shall be, hands turned as they were."""
+    for side in SIDES:
+        if job.has(side, _ARM):
+            limb = Limb.named(job.target, f"{side}_arm", job.target_roles)
+            R_world_wrist = moved.joint_frames()[1][:, limb.end]
+            goals = job.goals[:, job.roles[f"{side}_wrist"]]
+            moved = reach(moved, limb, goals, R_world_wrist, stretch=ARM_STRETCH)
+    return moved
+
+
+def _foot_path(job: _Job, moved: Motion, side: str) -> FootPath:
+    """Where a foot goes before it is planted."""
+    positions, frames = moved.joint_frames()
+    ankle = job.target_roles[f"{side}_ankle"]
+    points = contact_points(job.target, job.target_roles)
+    at = points.positions(positions, frames) - positions[:, ankle, None]
+    heel, toe = (at[:, points.index(f"{side}_{part}")] for part in ("heel", "toe"))
+    goals = job.goals[:, job.roles[f"{side}_ankle"]]
+    down = [_flags(job.motion, f"{side}_{part}") for part in ("heel", "toe")]
+    return FootPath(goals, frames[:, ankle], heel, toe, down[0], down[1])
+
+
+def _flags(motion: Motion, point: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if motion.contacts is None or point not in motion.contacts.names:
+        return np.zeros(motion.num_frames, dtype=np.bool_)
+    return np.array(motion.contacts.track(point))
+
+
+def _floor(job: _Job) -> Floor | None:
+    """The floor under the target: a plane through the source's feet in contact, scaled."""
+    names = contact_points(job.motion.skeleton).names
+    feet = [k for k, name in enumerate(names) if name.endswith(("heel", "toe"))]
+    down = np.stack([_flags(job.motion, names[k]) for k in feet], axis=1)
+    return Floor.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
+
+
+def _kept(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:
+    """The contact track, without points that the target lacks."""
+    if track is None:
+        return None
+    known = contact_points(target, roles).names
+    names = tuple(name for name in track.names if name in known)
+    return Contacts(names, track.active[:, [track.names.index(name) for name in names]])
+
+
+def _leg_length(skeleton: Skeleton, roles: RoleMap) -> float:
+    """Mean length of thigh and shank [m]."""
+    missing = [f"{side}_{part}" for side in SIDES for part in _LEG if f"{side}_{part}" not in roles]
+    if missing:
+        fix = "Hand in a RoleMap that names them: retarget(..., roles=RoleMap.from_names(...))"
+        raise InputError(f"skeleton '{skeleton.name}' has no known {', '.join(missing)}", fix)
+    p = skeleton.rest_positions()
+    bones = [p[roles[f"{s}_{b}"]] - p[roles[f"{s}_{a}"]] for s in SIDES for a, b in (_LEG[:2], _LEG[1:])]
+    length = 0.5 * float(sum(np.linalg.norm(bone) for bone in bones))
+    if length < 1e-6:
+        raise InputError(f"the legs of skeleton '{skeleton.name}' have no length", "Check the unit of the file")
+    return length
+
+
+def _sole_depth(skeleton: Skeleton, roles: RoleMap) -> float:
+    """Mean height of the ankles above the soles [m], standing."""
+    pose = t_pose(skeleton, roles)
+    positions, points = pose.joint_positions(), contact_points(skeleton, roles)
+    at = points.positions(positions, pose.joint_rotations())
+    return float(np.mean([positions[roles[f"{s}_ankle"], 1] - at[points.index(f"{s}_heel"), 1] for s in SIDES]))

@@ -1,0 +1,165 @@
+"""Analytic inverse kinematics of a limb: hip, knee, ankle or shoulder, elbow, wrist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
+
+REACHED_TOL_M: Final = 1e-3  # [m] an end nearer than this to its target has reached it
+STRETCH: Final = 0.995  # [-] largest extension of a limb: beyond it a knee snaps straight ([Glardon2005]_ §2.17)
+MIN_BONE_M: Final = 1e-6  # [m] shorter bones have no direction
+SOFTNESS: Final = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
+
+_LIMBS: Final = {
+    "left_leg": ("left_hip", "left_knee", "left_ankle"),
+    "right_leg": ("right_hip", "right_knee", "right_ankle"),
+    "left_arm": ("left_shoulder", "left_elbow", "left_wrist"),
+    "right_arm": ("right_shoulder", "right_elbow", "right_wrist"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limb:
+    """Three joints of one chain, not necessarily neighbours, and where the middle one points when bent."""
+
+    upper: int
+    middle: int
+    end: int
+    pole_upper: FloatArray  # (3,) direction in the upper joint's frame: the front of a knee, the back of an elbow
+
+    @classmethod
+    def named(cls, skeleton: Skeleton, name: str, roles: RoleMap | None = None) -> Limb:
+        """Return ``left_leg``, ``right_leg``, ``left_arm`` or ``right_arm`` of a skeleton.
+
+        Raises:
+            UnknownNameError: no such limb, or the skeleton lacks one of its joints.
+        """
+        if name not in _LIMBS:
+            raise UnknownNameError("limb", name, "a body", _LIMBS)
+        roles = role_map(skeleton) if roles is None else roles
+        upper, middle, end = (roles[role] for role in _LIMBS[name])
+        ahead = np.array([0.0, 0.0, 1.0 if name.endswith("leg") else -1.0])
+        R_world_upper = t_pose(skeleton, roles).joint_rotations()[upper]
+        return cls(upper, middle, end, R_world_upper.inverse() @ ahead)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoBoneResult:
+    """A clip whose limb was moved, and how near it came."""
+
+    motion: Motion
+    reached: BoolArray  # (F,) within 1 mm
+    position_error_m: FloatArray  # (F,) [m] from end to target
+
+    def __repr__(self) -> str:
+        worst = 1000.0 * float(self.position_error_m.max())
+        return f"TwoBoneResult({int(self.reached.sum())} of {len(self.reached)} frames reached, worst {worst:.1f} mm)"
+
+
+def solve_two_bone(
+    motion: Motion,
+    limb: Limb | str,
+    targets: ArrayLike,
+    *,
+    end_rotations: SO3 | None = None,
+    keep_end: bool = True,
+    stretch: float = STRETCH,
+) -> TwoBoneResult:
+    """Move the end of a limb to targets, all frames at once, bones keeping their length.
+
+    The fast method of [Glardon2005]_ §2.17: the upper joint turns by the shortest arc from the old end to the
+    target, the middle joint bends by the law of cosines in the plane it had. Extension bends over smoothly near
+    ``stretch``, so that a knee never snaps; a target out of reach is approached as far as that allows.
+
+    Args:
+        motion: the clip; its other joints stay as they are.
+        limb: a :class:`Limb`, or ``"left_leg"``, ``"right_leg"``, ``"left_arm"``, ``"right_arm"``.
+        targets: world positions ``(F, 3)`` or ``(3,)`` [m] for the end joint.
+        end_rotations: world rotations, batch ``(F,)``, that the end joint shall have.
+        keep_end: without ``end_rotations``, keep the world rotation of the end (a foot stays flat); else it
+            turns with the lower bone.
+        stretch: largest extension, as a part of the limb's length.
+    """
+    limb = Limb.named(motion.skeleton, limb) if isinstance(limb, str) else limb
+    _check_chain(motion.skeleton, limb)
+    if not 0.5 <= stretch < 1.0:
+        raise InputError(f"stretch is {stretch}", "Give a part of the limb between 0.5 and 1")
+    goals = frozen(np.broadcast_to(np.asarray(targets, dtype=np.float64), (motion.num_frames, 3)), name="targets")
+    positions, frames = motion.joint_frames()
+    if not has_bones(positions, limb):
+        raise InputError("a bone of this limb has no length", "Choose joints that lie apart")
+    moved, reached = move_limb(motion.rotations.wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
+    if end_rotations is None and keep_end:
+        end_rotations = frames[:, limb.end]
+    if end_rotations is not None:
+        moved = hold_end(moved, motion, limb, end_rotations)
+    errors = np.linalg.norm(reached - goals, axis=-1)
+    return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
+
+
+def has_bones(positions: FloatArray, limb: Limb) -> bool:
+    """Tell whether both bones of a limb have a length in every frame."""
+    upper = np.linalg.norm(positions[:, limb.middle] - positions[:, limb.upper], axis=-1)
+    lower = np.linalg.norm(positions[:, limb.end] - positions[:, limb.middle], axis=-1)
+    return bool(min(upper.min(), lower.min()) > MIN_BONE_M)
+
+
+def move_limb(
+    wxyz: FloatArray,
+    positions: FloatArray,
+    frames: SO3,
+    skeleton: Skeleton,
+    limb: Limb,
+    goals: FloatArray,
+    *,
+    stretch: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Local rotations ``(F, J, 4)`` with the limb moved, and the ends reached ``(F, 3)`` [m]."""
+    from marey.kinematics._two_bone_kernels import solve_limbs
+
+    soft = 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
+    first, second, reached = solve_limbs(
+        np.ascontiguousarray(positions[:, limb.upper]),
+        np.ascontiguousarray(positions[:, limb.middle]),
+        np.ascontiguousarray(positions[:, limb.end]),
+        goals,
+        np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
+        np.array([soft, stretch]),
+    )
+    turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
+    moved = wxyz.copy()
+    moved[:, limb.upper] = (_parent(frames, skeleton, limb.upper).inverse() @ turn_upper @ frames[:, limb.upper]).wxyz
+    R_world_above = turn_upper @ _parent(frames, skeleton, limb.middle)
+    moved[:, limb.middle] = (R_world_above.inverse() @ turn_lower @ frames[:, limb.middle]).wxyz
+    return moved, reached
+
+
+def hold_end(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations: SO3) -> FloatArray:
+    """Local rotations with the end joint turned to given world rotations."""
+    _, frames = replace(motion, rotations=SO3(wxyz)).joint_frames()
+    held = wxyz.copy()
+    held[:, limb.end] = (_parent(frames, motion.skeleton, limb.end).inverse() @ end_rotations).wxyz
+    return held
+
+
+def _parent(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:
+    parent = int(skeleton.parents[joint])
+    return SO3.identity(frames.shape[0]) if parent == NO_PARENT else frames[:, parent]
+
+
+def _check_chain(skeleton: Skeleton, limb: Limb) -> None:
+    for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
+        joint = int(skeleton.parents[below])
+        while joint not in (above, NO_PARENT):
+            joint = int(skeleton.parents[joint])
+        if joint == NO_PARENT:
+            names = skeleton.names
+            raise InputError(f"'{names[below]}' does not hang below '{names[above]}'", "A limb is one chain of joints")
