@@ -1,0 +1,210 @@
+"""Synthetic clips: a walk, a run and a jump made of laws, not of captured data.
+
+They obey what can be written down: planted feet do not slide, the centre of mass falls with gravity in
+flight, and steps follow measured laws of cadence. They are no substitute for a captured person.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.motion import Motion
+from marey.samples._body import Wish, pose_body
+from marey.samples._feet import FootShape, FootTrack, Roll, Step, track_foot
+from marey.skeleton import Skeleton, human
+
+GRAVITY = 9.81  # [m/s²]
+RATE_HZ = 60.0
+
+
+def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.75, rate_hz: float = RATE_HZ) -> Motion:
+    r"""A straight walk at constant speed, by law.
+
+    Stride frequency is :math:`0.776\,s_n^{0.425}` Hz with :math:`s_n` the speed over leg length
+    ([Glardon2005]_ III.1.3, fitted to overground captures); stance is 62 % of a cycle [Winter2009]_.
+
+    Args:
+        speed_mps: between 0.4 and 2.2 m/s; above that people run.
+        seconds: length of the clip.
+        stature_m: body height.
+        rate_hz: frames per second.
+    """
+    _check(speed_mps, 0.4, 2.2, "speed_mps of a walk")
+    skeleton = human(stature_m)
+    leg = _leg_length(skeleton)
+    stride_s = 1.0 / (0.776 * (speed_mps / leg) ** 0.425)
+    times = np.arange(round(seconds * rate_hz)) / rate_hz
+    pace = speed_mps / 1.3
+    roll = Roll(strike_rad=-0.32 * pace, leave_rad=0.55 + 0.4 * pace)
+    feet = _feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6)
+    phase = 2.0 * np.pi * times / stride_s
+    bob = -0.5 * (0.018 * pace * leg) * np.cos(2.0 * phase - 0.9)
+    sway = 0.022 * leg * np.sin(phase - 0.4)
+    com = np.stack([sway, _height(skeleton, 0.545) - 0.028 * pace**2 * leg + bob, speed_mps * times], axis=1)
+    wish = _swinging(com, feet, phase, arm=0.42 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05)
+    return pose_body(skeleton, rate_hz, wish, name="walk")
+
+
+def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75, rate_hz: float = RATE_HZ) -> Motion:
+    r"""A straight run at constant speed: spring-like stance, ballistic flight.
+
+    Stride frequency is :math:`1.03 + 0.127\,s_n` Hz ([Glardon2005]_ III.1.3, fitted to captures). The vertical
+    force over a stance of length :math:`T_s` is a half sine whose impulse carries the weight over a step
+    :math:`T`: :math:`\ddot y = -g + \frac{\pi g T}{2 T_s}\sin(\pi t/T_s)`.
+
+    Args:
+        speed_mps: between 2 and 5 m/s.
+        seconds: length of the clip.
+        stature_m: body height.
+        rate_hz: frames per second.
+    """
+    _check(speed_mps, 2.0, 5.0, "speed_mps of a run")
+    skeleton = human(stature_m)
+    leg = _leg_length(skeleton)
+    stride_s = 1.0 / (1.03 + 0.127 * speed_mps / leg)
+    duty = float(np.clip(0.44 - 0.035 * speed_mps, 0.26, 0.38))
+    times = np.arange(round(seconds * rate_hz)) / rate_hz
+    roll = Roll(strike_rad=-0.12, flat_from=0.2, lift_from=0.38, leave_rad=1.15)
+    feet = _feet(skeleton, times, stride_s, duty, speed_mps, roll, clearance_m=0.14, half_width=0.3)
+    phase = 2.0 * np.pi * times / stride_s
+    stance_s, step_s = duty * stride_s, 0.5 * stride_s
+    com = np.zeros((len(times), 3))
+    com[:, 1] = _height(skeleton, 0.535) + _bounce(times % step_s, stance_s, step_s)
+    com[:, 2] = speed_mps * times
+    wish = _swinging(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
+    return pose_body(skeleton, rate_hz, wish, name="run")
+
+
+def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RATE_HZ) -> Motion:
+    """A two-foot jump from standing to standing, ``length_m`` forward.
+
+    The centre of mass flies on a parabola; before and after it moves on quintic curves that match the flight
+    in position, velocity and acceleration, so that no force is asked for in the air.
+
+    Args:
+        length_m: distance between the planted feet, from 0 to 2 m.
+        stature_m: body height.
+        rate_hz: frames per second.
+    """
+    _check(length_m, 0.0, 2.0, "length_m of a jump")
+    skeleton = human(stature_m)
+    flight_s = 0.36 + 0.09 * length_m
+    marks = np.cumsum([0.35, 0.55, 0.27, flight_s, 0.22, 0.65, 0.3])  # ends of the seven parts [s]
+    times = np.arange(round(float(marks[-1]) * rate_hz) + 1) / rate_hz
+    leave = Roll(strike_rad=0.0, flat_from=0.1, lift_from=0.86, leave_rad=0.75)
+    land = Roll(strike_rad=-0.18, flat_from=0.05, lift_from=0.97, leave_rad=0.0)
+    feet: dict[str, FootTrack] = {}
+    for side in ("left", "right"):
+        shape = FootShape.of(skeleton, side)
+        x = skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0] * 1.25
+        steps = [Step(0.0, marks[2], x, 0.0, leave), Step(marks[3], marks[6] + 1.0, x, length_m, land)]
+        feet[side] = track_foot(times, steps, shape, clearance_m=0.10 + 0.08 * length_m)
+    wish = _leap(skeleton, times, marks, length_m, feet)
+    return pose_body(skeleton, rate_hz, wish, name="jump")
+
+
+def _leap(skeleton: Skeleton, times: FloatArray, marks: FloatArray, length_m: float, feet: dict[str, FootTrack]) -> Wish:
+    high, flight_s = _height(skeleton, 0.555), float(marks[3] - marks[2])
+    rise_mps = 0.5 * GRAVITY * flight_s - 0.10 / flight_s * high  # lands a tenth of its height lower
+    take, landing = 0.22 * min(1.0, length_m) + 0.03, length_m - 0.16 * min(1.0, length_m)
+    forward_mps = (landing - take) / flight_s
+    keys_y = [(high, 0, 0), (high, 0, 0), (0.74 * high, 0, 0), (1.06 * high, rise_mps, -GRAVITY)]
+    keys_y += [(0.96 * high, rise_mps - GRAVITY * flight_s, -GRAVITY), (0.72 * high, 0, 4.0), (high, 0, 0), (high, 0, 0)]
+    keys_z = [(0.03, 0, 0), (0.03, 0, 0), (0.05, 0.1, 0), (take, forward_mps, 0), (landing, forward_mps, 0)]
+    keys_z += [(length_m - 0.01, 0.15, 0), (length_m + 0.03, 0, 0), (length_m + 0.03, 0, 0)]
+    knots = np.concatenate([[0.0], marks])
+    com = np.stack([np.zeros_like(times), _quintics(times, knots, keys_y), _quintics(times, knots, keys_z)], axis=1)
+    arm = _eased(times, knots, [0.0, 0.0, -0.9, 2.3, 0.9, 0.4, 0.0, 0.0])
+    bend = _eased(times, knots, [0.2, 0.2, 0.35, 0.3, 0.5, 0.7, 0.2, 0.2])
+    lean = _eased(times, knots, [0.0, 0.0, 0.75, 0.12, 0.45, 0.7, 0.0, 0.0])
+    still = np.zeros_like(times)
+    both = {"left": arm, "right": arm}
+    return Wish(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
+
+
+def _feet(
+    skeleton: Skeleton,
+    times: FloatArray,
+    stride_s: float,
+    duty: float,
+    speed_mps: float,
+    roll: Roll,
+    *,
+    clearance_m: float,
+    half_width: float,
+) -> dict[str, FootTrack]:
+    """Steps of a steady gait: the right foot lands at phase 0, the left half a cycle later."""
+    tracks: dict[str, FootTrack] = {}
+    for side, shift in (("left", 0.5), ("right", 0.0)):
+        rest_x = skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0]
+        first = -1 if side == "right" else -2
+        lands = [(n + shift) * stride_s for n in range(first, int(times[-1] / stride_s) + 3)]
+        steps = [
+            Step(t, t + duty * stride_s, half_width * rest_x, speed_mps * (t + 0.5 * duty * stride_s) - 0.03, roll)
+            for t in lands
+        ]
+        tracks[side] = track_foot(times, steps, FootShape.of(skeleton, side), clearance_m)
+    return tracks
+
+
+def _swinging(
+    com: FloatArray,
+    feet: dict[str, FootTrack],
+    phase: FloatArray,
+    *,
+    arm: float,
+    elbow: tuple[float, float],
+    yaw: float,
+    roll: float,
+    lean: float,
+) -> Wish:
+    """Arms against legs, shoulders against hips; the right foot lands at phase 0."""
+    right = -arm * np.cos(phase) - 0.1 * arm
+    left = arm * np.cos(phase) - 0.1 * arm
+    rest, more = elbow
+    elbows = {"left": rest + more * np.cos(phase), "right": rest - more * np.cos(phase)}
+    tilt = -roll * np.sin(phase)
+    flexion = {"left": left, "right": right}
+    return Wish(com, feet, -yaw * np.cos(phase), tilt, np.full_like(phase, lean), flexion, 0.14, elbows)
+
+
+def _bounce(t: FloatArray, stance_s: float, step_s: float) -> FloatArray:
+    """Height over one step of a run, zero on average over stance and flight ends; see :func:`run`."""
+    lift = np.pi * GRAVITY * step_s / (2.0 * stance_s)
+    start = -0.5 * GRAVITY * (step_s - stance_s)  # falling speed at landing
+    w = np.pi / stance_s
+    stance = start * t - 0.5 * GRAVITY * t**2 + lift / w * t - lift / w**2 * np.sin(w * t)
+    s = t - stance_s
+    flight = -start * s - 0.5 * GRAVITY * s**2
+    return np.where(t < stance_s, stance, flight)
+
+
+def _quintics(times: FloatArray, knots: FloatArray, keys: list[tuple[float, float, float]]) -> FloatArray:
+    """Piecewise quintic through (position, velocity, acceleration) at the knots."""
+    from scipy.interpolate import BPoly
+
+    curve = BPoly.from_derivatives(knots, [list(map(float, key)) for key in keys])
+    return np.asarray(curve(np.minimum(times, knots[-1])), dtype=np.float64)
+
+
+def _eased(times: FloatArray, knots: FloatArray, values: list[float]) -> FloatArray:
+    """Monotone cubic through values at the knots."""
+    from scipy.interpolate import PchipInterpolator
+
+    return np.asarray(PchipInterpolator(knots, values)(np.minimum(times, knots[-1])), dtype=np.float64)
+
+
+def _leg_length(skeleton: Skeleton) -> float:
+    bones = skeleton.offsets[[skeleton.index("left_knee"), skeleton.index("left_ankle")]]
+    return float(np.linalg.norm(bones, axis=1).sum())
+
+
+def _height(skeleton: Skeleton, fraction: float) -> float:
+    """A height [m] given as a fraction of stature, stature read off the hip joint (0.53 of it)."""
+    return fraction * float(skeleton.rest_positions()[skeleton.index("left_hip"), 1]) / 0.53
+
+
+def _check(value: float, low: float, high: float, what: str) -> None:
+    if not low <= value <= high:
+        raise InputError(f"{what} is {value}", f"It must be between {low} and {high}")

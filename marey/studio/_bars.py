@@ -1,0 +1,39 @@
+"""Contact tracks as a strip of bars over the timeline."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from marey.base import BoolArray
+
+ROW_PX = 9
+# The slider's track is inset by its label on the left and its number box on the right; measured on viser 1.1.1.
+INSET_LEFT_PX, INSET_RIGHT_PX = 116, 63
+COLOURS = {"left": "#d67e60", "right": "#5c84be"}
+
+
+def contact_bars(names: tuple[str, ...], active: BoolArray) -> str:
+    """An SVG with one row a contact point that is ever active; a bar where it touches."""
+    frames = max(len(active) - 1, 1)
+    rows = [k for k in range(len(names)) if active[:, k].any()]
+    parts = [_row(names[k], active[:, k], r) for r, k in enumerate(rows)]
+    height = ROW_PX * max(len(rows), 1)
+    box = f"margin:6px {INSET_RIGHT_PX}px 0 {INSET_LEFT_PX}px"
+    return (
+        f'<div data-testid="bars" style="{box}"><svg viewBox="0 0 {frames} {height}" width="100%" height="{height}" '
+        f'preserveAspectRatio="none">{"".join(parts)}</svg></div>'
+    )
+
+
+def _row(name: str, active: BoolArray, row: int) -> str:
+    padded = np.concatenate([[False], active, [False]]).astype(np.int8)
+    starts, stops = np.flatnonzero(np.diff(padded) == 1), np.flatnonzero(np.diff(padded) == -1)
+    colour = COLOURS.get(name.split("_")[0], "#888888")
+    opacity = 0.9 if name.endswith("heel") else 0.55
+    bars = [
+        f'<rect x="{a}" y="{row * ROW_PX}" width="{b - a}" height="{ROW_PX - 2}" fill="{colour}" opacity="{opacity}"/>'
+        for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
+    ]
+    return f"<g><title>{escape(name)}</title>{''.join(bars)}</g>"

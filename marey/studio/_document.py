@@ -1,0 +1,66 @@
+"""State of one page, free of any browser type: what is open, where the playhead is, what is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from marey.base import InputError
+from marey.studio._film import Film
+
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0)  # times real time
+
+
+@dataclass(slots=True)
+class Document:
+    """Edited only by the session's worker."""
+
+    label: str = ""
+    film: Film | None = None
+    frame: float = 0.0  # between frames while playing
+    playing: bool = False
+    speed: float = 1.0
+    loop: bool = True
+    shown: dict[str, bool] = field(
+        default_factory=lambda: {"Body": True, "Contacts": True, "Trail": True, "Follow": True}
+    )
+
+    def open(self, label: str, film: Film) -> None:
+        """Put a clip on the stage, at its first frame; playing goes on if it did."""
+        self.label, self.film, self.frame = label, film, 0.0
+
+    def seek(self, frame: float) -> None:
+        """Move the playhead, held inside the clip; the page may send any number."""
+        last = 0.0 if self.film is None else float(self.film.num_frames - 1)
+        if not frame == frame:  # a NaN from the page
+            raise InputError("the playhead is not a number")
+        self.frame = min(max(float(frame), 0.0), last)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; at the end start again, or stop."""
+        if self.film is None or not self.playing:
+            return
+        last = self.film.num_frames - 1
+        frame = self.frame + seconds * self.speed * self.film.motion.rate_hz
+        if frame <= last:
+            self.frame = frame
+        elif self.loop and last > 0:
+            self.frame = frame % last
+        else:
+            self.frame, self.playing = float(last), False
+
+    def set_speed(self, speed: float) -> None:
+        """Choose one of SPEEDS."""
+        if speed not in SPEEDS:
+            raise InputError(f"speed {speed}", f"It is one of {SPEEDS}")
+        self.speed = speed
+
+    def show(self, what: str, on: bool) -> None:
+        """Switch a part of the picture on or off."""
+        if what not in self.shown:
+            raise InputError(f"there is no '{what}' to show", f"There are {', '.join(self.shown)}")
+        self.shown[what] = bool(on)
+
+    @property
+    def index(self) -> int:
+        """The frame on screen."""
+        return round(self.frame)

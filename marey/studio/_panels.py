@@ -1,0 +1,151 @@
+"""The panels of the page. Each owns its widgets, leaves commands with the session and holds no mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+import viser
+
+from marey.studio._bars import contact_bars
+from marey.studio._document import SPEEDS, Document
+
+if TYPE_CHECKING:
+    from marey.studio._session import Session
+
+EXPORTS = {"BVH": ".bvh", "GLB": ".glb", "Clip": ".safetensors", "Film strip": ".png"}
+
+
+class Panel(Protocol):
+    """What the session asks of a panel."""
+
+    def refresh(self, document: Document) -> None:
+        """Show what the document says."""
+        ...
+
+
+class ClipPanel:
+    """Choose a clip, bring your own, read what was noticed about it."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        with gui.add_folder("Clip"):
+            self._picker = gui.add_dropdown("Open", options=session.shelf.labels, initial_value=session.document.label)
+            self._upload = gui.add_upload_button("Upload a file", icon=viser.Icon.UPLOAD)
+            self._facts = gui.add_html("")
+        self._picker.on_update(_from_user(lambda: session.open(self._picker.value)))
+        self._upload.on_upload(_from_user(lambda: session.upload(self._upload.value.name, self._upload.value.content)))
+        self._session = session
+
+    def refresh(self, document: Document) -> None:
+        """List the shelf anew and describe what is open."""
+        if self._picker.options != self._session.shelf.labels:
+            self._picker.options = self._session.shelf.labels
+        self._picker.value = document.label
+        self._facts.content = _facts(document)
+
+
+class TimelinePanel:
+    """The playhead: play, pause, step, speed, and where the feet are down."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        panel = gui.add_panel()
+        with panel.add_tab("Timeline"):
+            self._bars = gui.add_html("")
+            self._slider = gui.add_slider("Frame", min=0, max=1, step=1, initial_value=0)
+            self._play = gui.add_button("Play", icon=viser.Icon.PLAYER_PLAY)
+            self._speed = gui.add_button_group("Speed", options=[f"{s:g}x" for s in SPEEDS])
+            self._clock = gui.add_html("")
+        panel.float(x=20, y=-20, width=640)
+        self._slider.on_update(_from_user(lambda: session.seek(float(self._slider.value))))
+        self._play.on_click(_from_user(lambda: session.toggle_play()))
+        self._speed.on_click(_from_user(lambda: session.set_speed(float(self._speed.value.rstrip("x")))))
+        self._add_keys(gui, session)
+        self._film: object = None
+
+    def _add_keys(self, gui: viser.GuiApi, session: Session) -> None:
+        gui.add_command("Play or pause", hotkey="P").on_trigger(lambda _: session.toggle_play())
+        gui.add_command("Next frame", hotkey="N").on_trigger(lambda _: session.step(1))
+        gui.add_command("Previous frame", hotkey="B").on_trigger(lambda _: session.step(-1))
+
+    def refresh(self, document: Document) -> None:
+        """Follow the playhead; the bars change only with the clip."""
+        film = document.film
+        if film is not self._film and film is not None:
+            self._film = film
+            self._slider.max = max(film.num_frames - 1, 1)
+            self._bars.content = contact_bars(film.contact_names, film.contacts)
+        self._slider.value = document.index
+        label = "Pause" if document.playing else "Play"
+        if self._play.label != label:
+            self._play.label = label
+            self._play.icon = viser.Icon.PLAYER_PAUSE if document.playing else viser.Icon.PLAYER_PLAY
+        if film is not None:
+            self._clock.content = _clock(document)
+
+
+class ShowPanel:
+    """What is drawn, and from where."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        self._boxes: dict[str, viser.GuiCheckboxHandle] = {}
+        with gui.add_folder("Show"):
+            for what, on in session.document.shown.items():
+                box = gui.add_checkbox(what, initial_value=on)
+                box.on_update(_from_user(partial(self._tell, session, what)))
+                self._boxes[what] = box
+            frame = gui.add_button("Frame the body", icon=viser.Icon.FOCUS_CENTERED)
+            frame.on_click(_from_user(lambda: session.frame_body()))
+
+    def _tell(self, session: Session, what: str) -> None:
+        session.show(what, self._boxes[what].value)
+
+    def refresh(self, document: Document) -> None:
+        """Tick what is shown."""
+        for what, box in self._boxes.items():
+            box.value = document.shown[what]
+
+
+class ExportPanel:
+    """Take the clip home."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        with gui.add_folder("Export"):
+            for label, suffix in EXPORTS.items():
+                button = gui.add_button(label, icon=viser.Icon.DOWNLOAD)
+                button.on_click(_from_user(partial(session.export, suffix)))
+
+    def refresh(self, document: Document) -> None:
+        """Nothing here depends on the document."""
+
+
+def _from_user(handler: Callable[[], None]) -> Callable[[Any], None]:
+    """Ignore events that our own assignments cause: they come without a client."""
+
+    def handle(event: Any) -> None:
+        if event.client is not None:
+            handler()
+
+    return handle
+
+
+def _clock(document: Document) -> str:
+    film = document.film
+    if film is None:
+        return ""
+    now, end = document.frame / film.motion.rate_hz, film.motion.duration_s
+    return f'<div data-testid="clock" style="padding:0 0.8em">{now:.2f} s of {end:.2f} s, {document.speed:g}x</div>'
+
+
+def _facts(document: Document) -> str:
+    film = document.film
+    if film is None:
+        return ""
+    motion = film.motion
+    report = motion.load_report
+    head = f"{motion.skeleton.num_joints} joints, {motion.num_frames} frames, {motion.rate_hz:g} Hz"
+    rows = [f"<div>{escape(head)}</div>"]
+    rows += [f'<div style="color:#b45309">⚠ {escape(text)}</div>' for text in report.warnings[:4]]
+    rows += [f'<div style="opacity:0.65">{escape(text)}</div>' for text in report.notes[:3]]
+    return f'<div data-testid="facts" style="padding:0.2em 0.8em;font-size:0.8em;line-height:1.4">{"".join(rows)}</div>'

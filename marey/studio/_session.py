@@ -1,0 +1,171 @@
+"""One page of the browser: its document, its stage, its panels and the worker that serves it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import viser
+
+from marey.base import InputError, MareyError
+from marey.studio._document import Document
+from marey.studio._film import Film
+from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, TimelinePanel
+from marey.studio._shelf import Shelf, safe_name
+from marey.studio._stage import Stage
+from marey.studio._worker import Worker
+
+PLAY_RATE_HZ = 30.0  # the page smooths between messages; more would only fill the wire
+
+
+class Session:
+    """Commands of one page. Every command returns at once; the worker carries it out."""
+
+    def __init__(self, client: viser.ClientHandle, shelf: Shelf, document: Document) -> None:
+        self.shelf, self.document = shelf, document
+        self._client = client
+        self._folder = tempfile.TemporaryDirectory(prefix="marey-studio-")
+        self._stage = Stage(client.scene)
+        self._panels: tuple[Panel, ...] = ()
+        self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
+        self._worker.post("start", self._start)
+
+    def open(self, label: str) -> None:
+        """Put a clip of the shelf on the stage."""
+        self._worker.post("open", partial(self._open, label))
+
+    def upload(self, name: str, content: bytes) -> None:
+        """Read a file the user brought and open it."""
+        self._worker.post("upload", partial(self._upload, name, content))
+
+    def seek(self, frame: float) -> None:
+        """Move the playhead."""
+        self._worker.post("seek", partial(self._change, partial(self.document.seek, frame)))
+
+    def step(self, frames: int) -> None:
+        """Move the playhead by whole frames, and stop there."""
+        self._worker.post("step", partial(self._change, partial(self._step, frames)))
+
+    def toggle_play(self) -> None:
+        """Play, or pause."""
+        self._worker.post("play", partial(self._change, self._toggle))
+
+    def set_speed(self, speed: float) -> None:
+        """Play at a multiple of real time."""
+        self._worker.post("speed", partial(self._change, partial(self.document.set_speed, speed)))
+
+    def show(self, what: str, on: bool) -> None:
+        """Switch a part of the picture on or off."""
+        self._worker.post(f"show {what}", partial(self._change, partial(self.document.show, what, on)))
+
+    def export(self, suffix: str) -> None:
+        """Send the clip to the user as a file."""
+        self._worker.post(f"export {suffix}", partial(self._export, suffix))
+
+    def frame_body(self) -> None:
+        """Turn the camera to the body, from the side and a little above."""
+        self._worker.post("camera", self._frame_body)
+
+    def report(self, error: Exception) -> None:
+        """Tell the user what went wrong; the page lives on."""
+        if not isinstance(error, MareyError):
+            traceback.print_exception(error, file=sys.stderr)
+        text = str(error) if isinstance(error, MareyError) else "Something went wrong; the terminal has the details."
+        text = text.replace(f"{self._folder.name}/", "")  # where we put the user's file is not their concern
+        self._client.add_notification("marey", text, color="red", with_close_button=True)
+
+    def close(self) -> None:
+        """Stop the worker and remove uploaded files."""
+        self._worker.stop()
+        self._folder.cleanup()
+
+    def _start(self) -> None:
+        document = self.document
+        if document.film is None:
+            document.label = self.shelf.labels[0]
+        gui = self._client.gui
+        self._panels = (ClipPanel(gui, self), TimelinePanel(gui, self), ShowPanel(gui, self), ExportPanel(gui, self))
+        if document.film is None:
+            self._open(document.label)
+        else:
+            self._stage.load(document.film)
+            self._refresh()
+        self._frame_body()
+
+    def _open(self, label: str) -> None:
+        try:
+            film = Film.of(self.shelf.load(label))
+        except MareyError:
+            self._refresh()  # the picker goes back to what is on the stage
+            raise
+        self.document.open(label, film)
+        self._stage.load(film)
+        self._refresh()
+
+    def _upload(self, name: str, content: bytes) -> None:
+        from marey.io import load
+
+        path = Path(self._folder.name) / safe_name(name)
+        path.write_bytes(content)
+        motion = load(path)
+        self._open(self.shelf.put(path.name, lambda: motion))
+
+    def _step(self, frames: int) -> None:
+        self.document.playing = False
+        self.document.seek(self.document.index + frames)
+
+    def _toggle(self) -> None:
+        document = self.document
+        at_end = document.film is not None and document.index >= document.film.num_frames - 1
+        if not document.playing and at_end:
+            document.seek(0.0)
+        document.playing = not document.playing
+
+    def _export(self, suffix: str) -> None:
+        film = self.document.film
+        if film is None:
+            raise InputError("no clip is open", "Open one first")
+        path = Path(self._folder.name) / f"export{suffix}"
+        _write(film, path)
+        name = safe_name(Path(self.document.label).stem + suffix)
+        self._client.send_file_download(name, path.read_bytes())
+
+    def _change(self, edit: Callable[[], None]) -> None:
+        edit()
+        self._refresh()
+
+    def _tick(self, seconds: float) -> None:
+        self.document.advance(seconds)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        with self._client.atomic():
+            self._stage.draw(self.document)
+            for panel in self._panels:
+                panel.refresh(self.document)
+        self._client.flush()
+        self._worker.set_ticking(self.document.playing)
+
+    def _frame_body(self) -> None:
+        film = self.document.film
+        if film is None:
+            return
+        x, _, z = (0.0, 0.0, 0.0) if self.document.shown["Follow"] else film.positions[self.document.index, 0]
+        size = max(1.0, float(film.positions[0, :, 1].max()))
+        self._client.camera.position = (x + 1.6 * size, 0.75 * size, z + 1.15 * size)
+        self._client.camera.look_at = (x, 0.42 * size, z)
+
+
+def _write(film: Film, path: Path) -> None:
+    if path.suffix == ".png":
+        from marey.picture import film_strip, save_image
+
+        save_image(film_strip(film.motion), path)
+    else:
+        from marey.io import save
+
+        save(film.motion, path)

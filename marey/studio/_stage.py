@@ -1,0 +1,142 @@
+"""The three-dimensional part of the page: ground, body, contact marks, trail."""
+
+from __future__ import annotations
+
+import numpy as np
+import viser
+
+from marey.base import IntArray
+from marey.studio._document import Document
+from marey.studio._film import Film, Float32
+
+BODY_COLOUR = {"left": (214, 126, 96), "right": (92, 132, 190), "": (196, 190, 182)}
+CONTACT_COLOUR = (245, 170, 30)
+TRAIL_COLOUR = (120, 150, 190)
+DISC_RADIUS_M = 0.055
+GROUND_M = 60.0
+
+
+class Stage:
+    """Owns its scene nodes; :meth:`load` replaces the body, :meth:`draw` moves it."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._scene = scene
+        self._film: Film | None = None
+        self._bones: dict[int, viser.BatchedMeshHandle] = {}
+        self._marks: viser.BatchedMeshHandle | None = None
+        self._trail: viser.LineSegmentsHandle | None = None
+        self._world = scene.add_frame("/stage", show_axes=False)
+        scene.add_grid(
+            "/stage/ground",
+            width=GROUND_M,
+            height=GROUND_M,
+            plane="xz",
+            cell_size=0.5,
+            section_size=1.0,
+            cell_color=(214, 216, 220),
+            section_color=(190, 194, 200),
+            plane_color=(238, 240, 243),
+            plane_opacity=1.0,
+            shadow_opacity=0.35,
+            fade_distance=30.0,
+        )
+
+    def load(self, film: Film) -> None:
+        """Put another body on the stage."""
+        self.clear()
+        self._film = film
+        for joint in np.unique(film.body.joints):
+            self._bones[int(joint)] = self._add_bone(film, int(joint))
+        self._marks = self._add_marks(film)
+        trail = film.trail()
+        if len(trail) > 1:
+            pairs = np.stack([trail[:-1], trail[1:]], axis=1)
+            self._trail = self._scene.add_line_segments(
+                "/stage/trail", points=pairs, colors=TRAIL_COLOUR, thickness=0.012
+            )
+
+    def draw(self, document: Document) -> None:
+        """Show the frame under the playhead."""
+        film, frame = document.film, document.index
+        if film is None or film is not self._film:
+            return
+        for joint, bone in self._bones.items():
+            bone.visible = document.shown["Body"]
+            bone.batched_wxyzs = film.wxyz[frame, joint][None]
+            bone.batched_positions = film.positions[frame, joint][None]
+        if self._marks is not None:
+            self._marks.visible = document.shown["Contacts"]
+            self._marks.batched_positions = _on_ground(film.contact_points[frame])
+            self._marks.batched_scales = np.where(film.contacts[frame], 1.0, 1e-4).astype(np.float32)
+        if self._trail is not None:
+            self._trail.visible = document.shown["Trail"]
+        root = film.positions[frame, 0]
+        self._world.position = (-root[0], 0.0, -root[2]) if document.shown["Follow"] else (0.0, 0.0, 0.0)
+
+    def clear(self) -> None:
+        """Free everything but the ground."""
+        for handle in (*self._bones.values(), self._marks, self._trail):
+            if handle is not None:
+                handle.remove()
+        self._bones, self._marks, self._trail, self._film = {}, None, None, None
+
+    def _add_bone(self, film: Film, joint: int) -> viser.BatchedMeshHandle:
+        vertices, faces = _part(film, joint)
+        name = film.motion.skeleton.names[joint]
+        return self._scene.add_batched_meshes_simple(
+            f"/stage/body/{joint}",
+            vertices=vertices,
+            faces=faces,
+            batched_wxyzs=film.wxyz[0, joint][None],
+            batched_positions=film.positions[0, joint][None],
+            batched_colors=BODY_COLOUR[_side(name)],
+            lod="off",
+        )
+
+    def _add_marks(self, film: Film) -> viser.BatchedMeshHandle | None:
+        count = len(film.contact_names)
+        if count == 0:
+            return None
+        vertices, faces = _disc()
+        return self._scene.add_batched_meshes_simple(
+            "/stage/contacts",
+            vertices=vertices,
+            faces=faces,
+            batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
+            batched_positions=_on_ground(film.contact_points[0]),
+            batched_scales=np.ones(count, dtype=np.float32),
+            batched_colors=CONTACT_COLOUR,
+            lod="off",
+            cast_shadow=False,
+        )
+
+
+def _part(film: Film, joint: int) -> tuple[Float32, IntArray]:
+    """Vertices and faces of what one joint carries, renumbered from zero."""
+    mine = film.body.joints == joint
+    number = np.cumsum(mine) - 1
+    faces = film.body.faces[mine[film.body.faces].all(axis=1)]
+    return film.body.vertices[mine].astype(np.float32), number[faces]
+
+
+def _on_ground(points: Float32) -> Float32:
+    flat = points.copy()
+    flat[:, 1] = np.maximum(flat[:, 1], 0.0) + 0.006
+    return flat
+
+
+def _disc(corners: int = 20) -> tuple[Float32, IntArray]:
+    angle = np.linspace(0.0, 2.0 * np.pi, corners, endpoint=False)
+    rim = DISC_RADIUS_M * np.stack([np.sin(angle), np.zeros(corners), np.cos(angle)], axis=1)
+    vertices = np.concatenate([[[0.0, 0.0, 0.0]], rim]).astype(np.float32)
+    ring = np.arange(corners)
+    faces = np.stack([np.zeros(corners, dtype=np.int64), 1 + ring, 1 + (ring + 1) % corners], axis=1)
+    return vertices, faces
+
+
+def _side(name: str) -> str:
+    """Left or right by the joint's name, for colour only."""
+    low = name.lower()
+    if "left" in low or low.startswith(("l_", "lh", "lt", "lf")):
+        return "left"
+    return "right" if "right" in low or low.startswith(("r_", "rh", "rt", "rf")) else ""

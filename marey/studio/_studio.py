@@ -1,0 +1,135 @@
+"""The server: pages come and go, each with a session of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import viser
+
+from marey.base import InputError
+from marey.studio._document import Document
+from marey.studio._gate import limit_uploads, shut_doors
+from marey.studio._session import Session
+from marey.studio._shelf import Shelf
+
+KEY = "marey-session"  # under this name the page remembers who it is
+FORGET_AFTER_S = 3600.0  # a page that does not come back loses its state
+
+
+class Studio:
+    """A running studio. Use it as a context manager, or call :meth:`close`."""
+
+    def __init__(
+        self,
+        paths: Iterable[str | Path] = (),
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        max_upload_mb: int = 64,
+    ) -> None:
+        self._shelf = Shelf.of_paths(paths)
+        self._max_bytes = max_upload_mb * 1_000_000
+        self._sessions: dict[int, tuple[str, Session]] = {}
+        self._parked: dict[str, tuple[float, Document, Shelf]] = {}
+        self._lock = threading.Lock()
+        self._server = _listen(host, port)
+        shut_doors(self._server, host)
+        self._server.scene.set_up_direction("+y")
+        self._server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(92, 132, 190))
+        self._server.gui.set_panel_label("marey studio")
+        self._server.on_client_connect(self._welcome)
+        self._server.on_client_disconnect(self._part)
+        self.url = f"http://{host}:{self._server.get_port()}"
+
+    def wait(self) -> None:
+        """Block until the process is interrupted."""
+        with contextlib.suppress(KeyboardInterrupt):
+            self._server.sleep_forever()
+
+    def close(self) -> None:
+        """End all sessions and the server."""
+        with self._lock:
+            sessions = [session for _, session in self._sessions.values()]
+            self._sessions.clear()
+        for session in sessions:
+            session.close()
+        self._server.stop()
+
+    def __enter__(self) -> Studio:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _welcome(self, client: viser.ClientHandle) -> None:
+        name = _name_of(client)
+        with self._lock:
+            in_use = {owner for owner, _ in self._sessions.values()}
+            parked = self._parked.pop(name, None) if name is not None and name not in in_use else None
+            if name is None or name in in_use:
+                name = secrets.token_hex(16)
+            _, document, shelf = parked or (0.0, Document(), self._shelf.copy())
+            session = Session(client, shelf, document)
+            self._sessions[client.client_id] = (name, session)
+        limit_uploads(client, self._max_bytes, lambda why: session.report(InputError(why, "Open a smaller one")))
+        client.local_storage.set_item(KEY, name)
+
+    def _part(self, client: viser.ClientHandle) -> None:
+        with self._lock:
+            name, session = self._sessions.pop(client.client_id, (None, None))
+            now = time.monotonic()
+            self._parked = {n: kept for n, kept in self._parked.items() if now - kept[0] < FORGET_AFTER_S}
+            if name is not None and session is not None:
+                self._parked[name] = (now, session.document, session.shelf)
+        if session is not None:
+            session.close()
+
+
+def _name_of(client: viser.ClientHandle) -> str | None:
+    """Ask the page who it is; a page that keeps nothing is a new one."""
+    try:
+        return client.local_storage.get_item(KEY, timeout=2.0)
+    except (RuntimeError, TimeoutError):
+        return None
+
+
+def _listen(host: str, port: int) -> viser.ViserServer:
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()):  # the server prints a banner of its own
+        server = viser.ViserServer(host=host, port=port, verbose=False)
+    if port not in (0, server.get_port()):
+        server.stop()
+        raise InputError(f"port {port} is taken", "Choose another with --port")
+    return server
+
+
+def serve(
+    paths: Iterable[str | Path] = (),
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    open_browser: bool = False,
+    max_upload_mb: int = 64,
+) -> None:
+    """Run the studio until interrupted.
+
+    Args:
+        paths: clips, folders of clips or libraries; the samples without any.
+        host: address to listen on; anything but loopback lets other machines in.
+        port: where to listen.
+        open_browser: open the page in the default browser.
+        max_upload_mb: largest file that a page may bring [MB].
+    """
+    with Studio(paths, host=host, port=port, max_upload_mb=max_upload_mb) as studio:
+        print(f"marey studio is at {studio.url}  (Ctrl+C ends it)", flush=True)
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(studio.url)
+        studio.wait()

@@ -1,0 +1,150 @@
+"""The studio in a real browser: headless Chromium, software rendering, no network."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marey import samples
+from marey.io import load, save
+from marey.studio import Studio
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
+PATIENCE_MS = 60_000
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
+]
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    folder = tmp_path_factory.mktemp("clips")
+    save(samples.walk(), folder / "walk.bvh")
+    save(samples.jump(), folder / "jump.safetensors")
+    with Studio([folder], port=0, max_upload_mb=1) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield running
+        running.close()
+
+
+def open_page(browser, studio: Studio, *, sharpness: float):
+    """A page of its own; software rendering is slow, so pages that nobody looks at are drawn coarsely."""
+    size = {"width": 1100, "height": 720}
+    context = browser.new_context(viewport=size, accept_downloads=True, device_scale_factor=sharpness)
+    tab = context.new_page()
+    tab.set_default_timeout(PATIENCE_MS)
+    tab.goto(studio.url)
+    tab.get_by_test_id("clock").wait_for()
+    return tab
+
+
+@pytest.fixture
+def page(browser, studio: Studio):
+    tab = open_page(browser, studio, sharpness=0.2)
+    yield tab
+    tab.context.close()
+
+
+def clock_s(page) -> float:
+    return float(re.match(r"([\d.]+) s of", page.get_by_test_id("clock").inner_text())[1])
+
+
+def pixels(page) -> np.ndarray:
+    import io
+
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), dtype=np.int16)
+
+
+def wait_until(page, script: str) -> None:
+    page.wait_for_function(script, timeout=PATIENCE_MS)
+
+
+def test_a_click_on_play_moves_the_character(browser, studio: Studio) -> None:
+    page = open_page(browser, studio, sharpness=1.0)
+    page.wait_for_timeout(2500)
+    before, still = pixels(page), clock_s(page)
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_timeout(1700)
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(1500)
+    after = pixels(page)
+    ARTEFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=str(ARTEFACTS / "studio.png"))
+    assert clock_s(page) > still + 0.3
+    canvas = np.abs(after - before)[60:480, 350:750].max(axis=2)  # away from panels and timeline
+    page.context.close()
+    assert (canvas > 40).sum() > 500  # the body covers thousands of pixels, and its limbs moved
+
+
+def test_a_reload_finds_the_page_as_it_was_left(page) -> None:
+    slider = page.locator("[role=slider]:visible").first
+    slider.focus()
+    for _ in range(6):
+        slider.press("ArrowRight")
+    wait_until(page, "!document.querySelector('[data-testid=clock]').innerText.startsWith('0.00')")
+    left = clock_s(page)
+    page.wait_for_timeout(500)
+    page.reload()
+    page.get_by_test_id("clock").wait_for()
+    assert clock_s(page) == pytest.approx(left, abs=0.051)
+
+
+def test_an_uploaded_file_is_opened_and_a_broken_one_is_refused(page, tmp_path: Path) -> None:
+    save(samples.run(), tmp_path / "mine.bvh")
+    page.locator("input[id^=file_upload_]").set_input_files(str(tmp_path / "mine.bvh"))
+    wait_until(page, "[...document.querySelectorAll('input')].some(i => i.value === 'mine.bvh')")
+    (tmp_path / "bad.bvh").write_text("HIERARCHY\nROOT\n")
+    page.locator("input[id^=file_upload_]").set_input_files(str(tmp_path / "bad.bvh"))
+    page.get_by_text("bad.bvh:").first.wait_for()
+    (tmp_path / "big.bvh").write_bytes(b"0" * 1_500_000)
+    page.locator("input[id^=file_upload_]").set_input_files(str(tmp_path / "big.bvh"))
+    page.get_by_text("larger than 1 MB").first.wait_for()
+
+
+def test_an_export_gives_the_clip_back(page, tmp_path: Path) -> None:
+    page.get_by_role("button", name="Clip", exact=True).click()
+    link = page.locator("a[download]").first
+    link.wait_for()
+    with page.expect_download() as download:
+        link.click()
+    target = tmp_path / "got.safetensors"
+    download.value.save_as(str(target))
+    got = load(target)
+    assert got.num_frames in (samples.walk().num_frames, samples.jump().num_frames)
+    assert got.contacts is not None
+
+
+def test_two_pages_do_not_disturb_each_other(page, browser, studio: Studio) -> None:
+    other = open_page(browser, studio, sharpness=0.2)
+    other.get_by_role("button", name="Play").click()
+    wait_until(other, "!document.querySelector('[data-testid=clock]').innerText.startsWith('0.00')")
+    assert clock_s(page) == 0.0
+    other.context.close()
