@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import import_module
 from importlib.resources import files
 from typing import Annotated, Final
@@ -63,7 +64,7 @@ def cited_keys(name: str) -> tuple[str, ...]:
 
 
 def _documented(name: str) -> str | None:
-    """Return the docstring of ``package`` or ``package.name``; a class's methods count too."""
+    """Return the docstrings of ``package`` or ``package.name``, of what is inside, and of the modules they live in."""
     package, _, member = name.partition(".")
     try:
         value = import_module(f"marey.{package}")
@@ -71,5 +72,8 @@ def _documented(name: str) -> str | None:
             value = getattr(value, part)
     except (ImportError, AttributeError):
         return None
-    inner = vars(value).values() if isinstance(value, type) else ()
-    return "\n".join(str(doc) for doc in (value.__doc__, *(getattr(item, "__doc__", "") for item in inner)) if doc)
+    inner = [getattr(value, name) for name in getattr(value, "__all__", vars(value) if isinstance(value, type) else ())]
+    docs = [item.__doc__ for item in (value, *inner)]
+    homes = {getattr(item, "__module__", None) for item in (value, *inner)}
+    docs += [sys.modules[home].__doc__ for home in homes if isinstance(home, str) and home.startswith("marey.")]
+    return "\n".join(doc for doc in docs if isinstance(doc, str))

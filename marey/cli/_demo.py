@@ -60,15 +60,17 @@ def run_demo(motion: Motion, folder: Path, progress: Callable[[int], None] = lam
 
 def _check_lines(motion: Motion) -> list[str]:
     from marey.cli._info import describe_motion
+    from marey.motion import check_time_base
 
     facts = describe_motion(motion)
+    found = dict.fromkeys([*facts["warnings"], check_time_base(motion).warning])
     lines = [
         f"loaded     {facts['num_joints']} joints, {facts['num_frames']} frames at {facts['rate_hz']:g} Hz, "
         f"{facts['duration_s']:.2f} s",
         f"measured   height {facts['height_m']:.2f} m, mean speed {facts['mean_speed_mps']:.2f} m/s",
     ]
-    checks = [f"checked    {warning}" for warning in facts["warnings"]]
-    return lines + (checks or ["checked    no warning: units, frame rate and ground look right"])
+    checks = [f"checked    {warning}" for warning in found if warning is not None]
+    return lines + (checks or ["checked    the frame rate fits the motion; no warning"])
 
 
 def _as_human(motion: Motion) -> tuple[Motion, str]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from marey.cli._common import Json, RateHz, Unit, for_each, print_json, read_motion, remark
 
 if TYPE_CHECKING:
-    from marey.motion import Markers, Motion
+    from marey.motion import Motion
 
-MARKER_SUFFIXES = (".c3d", ".trc")
+MARKER_SUFFIXES: Final = (".c3d", ".trc")
 
 
 def info(
@@ -75,7 +75,7 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
 def _marker_facts(path: str) -> dict[str, Any]:
     from marey.io import load_markers
 
-    markers: Markers = load_markers(path)
+    markers = load_markers(path)
     frames = len(markers.positions)
     return {
         "file": path,
@@ -90,7 +90,8 @@ def _marker_facts(path: str) -> dict[str, Any]:
         "mean_speed_mps": None,
         "valid_fraction": float(markers.valid.mean()),
         "markers": list(markers.names),
-        "warnings": [],
+        "warnings": list(markers.load_report.warnings),
+        "notes": list(markers.load_report.notes),
     }
 
 

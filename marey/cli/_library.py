@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -88,7 +88,7 @@ def show(clip: Keys, library: Folder = DEFAULT_FOLDER, json: Json = False) -> No
                 print_json(facts)
                 continue
             for name, value in facts.items():
-                text = ", ".join(value) if isinstance(value, tuple) else value
+                text = ", ".join(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value
                 typer.echo(f"{name:<20} {text}")
 
 

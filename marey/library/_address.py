@@ -61,7 +61,7 @@ def is_same_motion(one: bytes, other: bytes) -> bool:
 def _by_name(skeleton: Skeleton) -> tuple[list[int], list[tuple[str, str]]]:
     """Joints in the order of their names, and each name with its parent's."""
     order = sorted(range(skeleton.num_joints), key=lambda j: skeleton.names[j])
-    parents = ["" if p < 0 else skeleton.names[p] for p in skeleton.parents]
+    parents = ["" if p < 0 else skeleton.names[p] for p in map(int, skeleton.parents)]
     return order, [(skeleton.names[j], parents[j]) for j in order]
 
 
