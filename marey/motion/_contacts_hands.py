@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray
 from marey.motion._contacts_rules import is_off_feet, runs
-from marey.motion._motion import Contacts, Motion
+from marey.motion._motion import Contacts
 from marey.motion._points import SIDES, PointTracks
 
 HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean in a cartwheel
@@ -38,7 +38,7 @@ def contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> C
 
 
 def hand_contacts(
-    motion: Motion, tracks: PointTracks, planted: BoolArray, feet: BoolArray
+    tracks: PointTracks, planted: BoolArray, feet: BoolArray
 ) -> tuple[BoolArray, BoolArray]:
     """Keep of the point flags ``(F, K)`` those hands that are near the ground and carry the body; tell when ``(F,)``.
 
@@ -50,7 +50,7 @@ def hand_contacts(
     kept[:, hands] = False
     if not hands or not planted[:, hands].any():
         return kept, np.zeros(len(feet), dtype=bool)
-    bearing, ground = is_off_feet(motion, tracks, feet), _ground(tracks, feet)
+    bearing, ground = is_off_feet(tracks, feet), _ground(tracks, feet)
     for k in hands:
         for start, stop in runs(planted[:, k]):
             low = float(np.median(tracks.heights[start:stop, k])) < ground + HAND_HEIGHT_M * tracks.size

@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion._contacts_hands import contact_track, hand_contacts
-from marey.motion._contacts_rules import clean_feet, runs, support_body, vertical_acceleration
+from marey.motion._contacts_rules import clean_feet, runs, support_body
 from marey.motion._motion import Contacts, Motion
 from marey.motion._points import PointTracks, derivative, point_tracks
 
@@ -18,11 +18,12 @@ ENTER_SHARE, STAY_SHARE = 0.5, 0.8  # [-] of the pelvis speed, where that is mor
 PELVIS_SPEED_MAX_MPS = 1.5  # a share of more than this is faster than any foot lands or leaves (force plate, above)
 # Heights, above the floor of the plant itself, so that steps and a bent capture floor do no harm.
 STAY_HEIGHT_M = 0.06  # a toe end sinks 4 cm from flat foot to toe-off; above that the point has left
-TOUCH_HEIGHT_M = 0.01  # a plant begins and ends within this of the lowest height nearby, about two noise widths
-TOUCH_TIME_S = 0.02  # or within what the point rises or sinks in this time, half a frame at 30 Hz
-TOUCH_WINDOW_S = 0.20  # "nearby": longer than a landing, shorter than a stance
+LANDING_M = 0.010  # a plant begins where the point sinks no more than this (two noise widths): it has landed
+LEAVING_M = 0.015  # and ends where it has risen more than this: toes roll before they leave
+TOUCH_WINDOW_S = 0.20  # time over which it sinks or has risen: longer than a landing, shorter than a stance
+TOUCH_TIME_S = 0.02  # both heights are more by what the point moves in this time, half a frame at 30 Hz
 HAND_STAY_M, HAND_TOUCH_M = 0.18, 0.08  # a planted palm rolls, and CMU skeletons, short of 0.12 m of chest, let it drift
-FLOOR_PERCENTILE = 10.0  # [%] of the heights in a plant: its lowest, but not its lowest outlier
+FLOOR_SHARE = 0.1  # [-] of the heights in a plant are below its floor: the lowest, but not the lowest outlier
 
 
 def hysteresis_contacts(motion: Motion) -> Contacts:
@@ -35,10 +36,9 @@ def hysteresis_contacts(motion: Motion) -> Contacts:
     """
     tracks = point_tracks(motion)
     planted = still_and_low(tracks)
-    fall = vertical_acceleration(motion)
-    feet = clean_feet(motion, tracks, planted, fall)
-    planted, on_hands = hand_contacts(motion, tracks, planted, feet)
-    return contact_track(tracks, planted, support_body(motion, tracks, feet, on_hands, fall))
+    feet = clean_feet(tracks, planted)
+    planted, on_hands = hand_contacts(tracks, planted, feet)
+    return contact_track(tracks, planted, support_body(tracks, feet, on_hands))
 
 
 def still_and_low(tracks: PointTracks) -> BoolArray:
@@ -51,23 +51,24 @@ def still_and_low(tracks: PointTracks) -> BoolArray:
     enter = tracks.speeds < np.maximum(ENTER_SPEED_MPS * froude, ENTER_SHARE * pelvis)
     stay = tracks.speeds < np.maximum(STAY_SPEED_MPS * froude, STAY_SHARE * pelvis)
     slow = runs_with(stay, enter)
-    stay_m, touch_m = _tolerances(tracks)
+    stay_m, landing_m, leaving_m = (tracks.size * m for m in _tolerances(tracks))
     plant = runs_with(slow & (heights < plant_floors(heights, slow) + stay_m), enter)
-    nearby = local_floor(np.where(plant, heights, np.inf), tracks.frames(TOUCH_WINDOW_S))
-    rising = np.abs(derivative(heights, tracks.rate_hz))
-    touching = plant & (heights - nearby < touch_m + TOUCH_TIME_S * rising)
-    return _between_touches(plant, touching)
+    sunk, window = np.where(plant, heights, np.inf), tracks.frames(TOUCH_WINDOW_S)
+    near = TOUCH_TIME_S * np.abs(derivative(heights, tracks.rate_hz))
+    landed = heights - local_floor(sunk, 0, window) < landing_m + near
+    resting = heights - local_floor(sunk, window, 0) < leaving_m + near
+    return _from_landing_to_leaving(plant, landed, resting)
 
 
 def _is_hand(tracks: PointTracks) -> BoolArray:
     return np.array([name.endswith("hand") for name in tracks.names], dtype=bool)
 
 
-def _tolerances(tracks: PointTracks) -> tuple[FloatArray, FloatArray]:
-    """Heights ``(K,)`` [m] under which a point stays planted, and under which it touches."""
+def _tolerances(tracks: PointTracks) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Heights ``(K,)`` [m] of a plant: within it, at its start and at its end."""
     is_hand = _is_hand(tracks)
     stay_m = np.where(is_hand, HAND_STAY_M, STAY_HEIGHT_M)
-    return stay_m * tracks.size, np.where(is_hand, HAND_TOUCH_M, TOUCH_HEIGHT_M) * tracks.size
+    return stay_m, np.where(is_hand, HAND_TOUCH_M, LANDING_M), np.where(is_hand, HAND_TOUCH_M, LEAVING_M)
 
 
 def plant_floors(heights: FloatArray, slow: BoolArray) -> FloatArray:
@@ -75,16 +76,17 @@ def plant_floors(heights: FloatArray, slow: BoolArray) -> FloatArray:
     floors = np.full_like(heights, -np.inf)
     for k in range(heights.shape[1]):
         for start, stop in runs(slow[:, k]):
-            floors[start:stop, k] = np.percentile(heights[start:stop, k], FLOOR_PERCENTILE)
+            rank = int(FLOOR_SHARE * (stop - start))
+            floors[start:stop, k] = np.partition(heights[start:stop, k], rank)[rank]
     return floors
 
 
-def _between_touches(plant: BoolArray, touching: BoolArray) -> BoolArray:
-    """Cut each run of ``plant`` to the part from its first to its last touching frame."""
+def _from_landing_to_leaving(plant: BoolArray, landed: BoolArray, resting: BoolArray) -> BoolArray:
+    """Cut each run of ``plant`` to the part from its first landed to its last resting frame."""
     kept = np.zeros_like(plant)
     for k in range(plant.shape[1]):
         for start, stop in runs(plant[:, k]):
-            touches = start + np.flatnonzero(touching[start:stop, k])
-            if len(touches):
-                kept[touches[0] : touches[-1] + 1, k] = True
+            first, last = np.argmax(landed[start:stop, k]), np.argmax(resting[start:stop, k][::-1])
+            if landed[start + first, k] and resting[stop - 1 - last, k]:
+                kept[start + first : stop - last, k] = True
     return kept

@@ -8,14 +8,14 @@ from marey.base import BoolArray, FloatArray, kernel
 
 
 @kernel
-def local_floor(heights: FloatArray, half: int) -> FloatArray:
-    """Lowest height ``(F, K)`` within ``half`` frames before and after each frame."""
+def local_floor(heights: FloatArray, before: int, after: int) -> FloatArray:
+    """Lowest height ``(F, K)`` from ``before`` frames before to ``after`` frames after each frame."""
     num_frames, num_points = heights.shape
     floor = np.empty_like(heights)
     for k in range(num_points):
         for i in range(num_frames):
             lowest = heights[i, k]
-            for j in range(max(0, i - half), min(num_frames, i + half + 1)):
+            for j in range(max(0, i - before), min(num_frames, i + after + 1)):
                 lowest = min(lowest, heights[j, k])
             floor[i, k] = lowest
     return floor

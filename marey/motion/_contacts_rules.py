@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.motion._motion import Motion
-from marey.motion._points import LEG_M, NYQUIST_SHARE, SIDES, PointTracks, derivative
+from marey.motion._points import LEG_M, SIDES, PointTracks
 
 GAP_S = 0.10  # a foot cannot leave, swing and land in less
 SHORT_S = 0.08  # shorter contacts are a foot passing low; a sprinter's stance lasts 0.1 s
 FLIGHT_CLOSE_S = 0.40  # a longer time without feet, not in free fall, is sitting, hanging or hands: left as it is
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
-BODY_HZ = 10.0  # [Hz] cutoff for the acceleration of the centre of mass
 ROLL_SPEED_MPS, ROLL_TRAVEL_M = 0.5, 0.06  # a "swing" slower and shorter than this is a foot rolling on its toes
 LIFTED_M = 0.08  # a still foot this much above the standing one carries nothing
 STANDING_SHARE = 0.5  # [-] of the leg: on a step one stands at least this upright
@@ -21,32 +19,20 @@ SQUAT_LEG_M = 0.10  # [m] the feet are at least this much below the pelvis, or t
 BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, unless a hand carries it
 
 
-def clean_feet(motion: Motion, tracks: PointTracks, planted: BoolArray, fall: FloatArray) -> BoolArray:
+def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
     feet = np.stack([_tidy(planted[:, tracks.columns(side)].any(axis=1), tracks) for side in SIDES], axis=1)
-    feet = _without_falling_plants(feet, fall)
+    feet = _without_falling_plants(feet, tracks)
     feet = _without_lifted_plants(feet, tracks)
     feet = np.stack([_with_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
-    return _with_squats(motion, feet, fall, tracks)
+    return _with_squats(feet, tracks)
 
 
-def support_body(motion: Motion, tracks: PointTracks, feet: BoolArray, hands: BoolArray, fall: FloatArray) -> BoolArray:
+def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> BoolArray:
     """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
-    feet = _without_false_flights(feet, hands, fall, tracks)
-    feet = _with_squats(motion, feet, fall, tracks)
+    feet = _without_false_flights(feet, hands, tracks)
+    feet = _with_squats(feet, tracks)
     return np.stack([_tidy(feet[:, s], tracks) for s in range(2)], axis=1)
-
-
-def vertical_acceleration(motion: Motion) -> FloatArray:
-    """Vertical acceleration of the centre of mass ``(F,)`` [m/s²], low-passed."""
-    from marey.motion import centre_of_mass
-    from marey.motion._filter import lowpass_values
-
-    heights = centre_of_mass(motion)[:, 1]
-    if len(heights) < 4:
-        return np.zeros_like(heights)
-    heights = lowpass_values(heights, motion.rate_hz, min(BODY_HZ, NYQUIST_SHARE * motion.rate_hz))
-    return derivative(derivative(heights, motion.rate_hz), motion.rate_hz)
 
 
 def runs(flags: BoolArray) -> IntArray:
@@ -60,10 +46,10 @@ def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in runs(flags) if 0 < a and b < len(flags)]
 
 
-def is_falling(fall: FloatArray, start: int, stop: int) -> bool:
+def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
     """Return whether the centre of mass falls freely over the middle 60 % of a run."""
     margin = int(0.2 * (stop - start))
-    return float(fall[start + margin : max(start + margin + 1, stop - margin)].mean()) < FREE_FALL_MPS2
+    return float(tracks.falls[start + margin : max(start + margin + 1, stop - margin)].mean()) < FREE_FALL_MPS2
 
 
 def _tidy(down: BoolArray, tracks: PointTracks) -> BoolArray:
@@ -76,12 +62,12 @@ def _tidy(down: BoolArray, tracks: PointTracks) -> BoolArray:
     return down
 
 
-def _without_falling_plants(feet: BoolArray, fall: FloatArray) -> BoolArray:
+def _without_falling_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """A foot that is still at the top of a jump is not planted."""
     kept = feet.copy()
     for s in range(2):
         for start, stop in runs(feet[:, s]):
-            kept[start:stop, s] &= not is_falling(fall, start, stop)
+            kept[start:stop, s] &= not is_falling(tracks, start, stop)
     return kept
 
 
@@ -105,14 +91,14 @@ def _without_lifted_plants(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     return kept
 
 
-def _with_squats(motion: Motion, feet: BoolArray, fall: FloatArray, tracks: PointTracks) -> BoolArray:
+def _with_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
     """In a deep squat both feet below the body are planted, however they rise or slide.
 
     Captured knees are often wrong when they are bent to the full: the feet then seem to leave the ground by up to
     0.35 m (CMU 75_20, 83_47), while the body neither falls nor leans.
     """
     low = tracks.root_heights < SQUAT_SHARE * np.median(tracks.root_heights)
-    squat = low & (fall > FREE_FALL_MPS2) & ~is_off_feet(motion, tracks, np.ones_like(feet))
+    squat = low & (tracks.falls > FREE_FALL_MPS2) & ~is_off_feet(tracks, np.ones_like(feet))
     for side in SIDES:
         columns = tracks.columns(side)
         if not columns:
@@ -126,17 +112,14 @@ def _with_squats(motion: Motion, feet: BoolArray, fall: FloatArray, tracks: Poin
     return planted
 
 
-def is_off_feet(motion: Motion, tracks: PointTracks, feet: BoolArray) -> BoolArray:
+def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
-    from marey.motion import centre_of_mass
-
-    centre = centre_of_mass(motion)[:, [0, 2]]
     if not all(tracks.columns(side) for side in SIDES):
         return ~feet.any(axis=1)
     soles = [tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1) for side in SIDES]
     left = np.where(feet[:, :1], soles[0], soles[1])
     right = np.where(feet[:, 1:], soles[1], soles[0])
-    return ~feet.any(axis=1) | (_distance_to_segment(centre, left, right) > BEARING_M * tracks.size)
+    return ~feet.any(axis=1) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
 
 
 def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -158,7 +141,7 @@ def _with_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
     return down
 
 
-def _without_false_flights(feet: BoolArray, hands: BoolArray, fall: FloatArray, tracks: PointTracks) -> BoolArray:
+def _without_false_flights(feet: BoolArray, hands: BoolArray, tracks: PointTracks) -> BoolArray:
     """Where no foot and no hand is down and the body does not fall, the feet before and after carry it.
 
     With a fall in it, the time is cut to the fall. Without, a foot that stays slow was down all the while (on a badly
@@ -166,11 +149,11 @@ def _without_false_flights(feet: BoolArray, hands: BoolArray, fall: FloatArray, 
     """
     closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
     for start, stop in inner_runs(~(feet.any(axis=1) | hands)):
-        if stop - start < reach and not is_falling(fall, start, stop):
+        if stop - start < reach and not is_falling(tracks, start, stop):
             first = last = (start + stop + 1) // 2
             closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
         else:
-            falling = start + np.flatnonzero(fall[start:stop] < FREE_FALL_MPS2)
+            falling = start + np.flatnonzero(tracks.falls[start:stop] < FREE_FALL_MPS2)
             first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
         if closed[start:stop].any():
             continue

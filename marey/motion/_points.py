@@ -8,11 +8,13 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.motion._filter import lowpass_values
+from marey.motion._mass import centre_of_mass
 from marey.motion._motion import Motion
 from marey.skeleton import ContactPoints, Skeleton, contact_points, foot_points
 
 SIDES = ("left", "right")
 SMOOTHING_HZ = 12.0  # [Hz] keeps the jolt of a heel strike (about 0.03 s) and takes 5 mm of marker noise to 0.1 m/s
+BODY_HZ = 10.0  # [Hz] the same for the centre of mass, which is heavier and is differentiated twice
 NYQUIST_SHARE = 0.4  # [-] largest cutoff as a share of the frame rate: a 30 Hz clip is filtered at 12 Hz as well
 LEG_M = 0.96  # [m] path from root to ankle of the 1.75 m human, the body for which the thresholds are stated
 
@@ -27,6 +29,8 @@ class PointTracks:
     speeds: FloatArray  # (F, K) [m/s]
     root_heights: FloatArray  # (F,) [m]
     root_speeds: FloatArray  # (F,) [m/s]
+    centres: FloatArray  # (F, 3) [m] centre of mass
+    falls: FloatArray  # (F,) [m/s²] its vertical acceleration: -9.81 in flight
     size: float  # leg length over that of the 1.75 m human: lengths scale with it, speeds with its root (Froude)
 
     @property
@@ -57,7 +61,7 @@ def point_tracks(motion: Motion) -> PointTracks:
     origins, R_world_joint = motion.joint_frames()
     rate_hz = motion.rate_hz
     positions = smoothed(points.positions(origins, R_world_joint), rate_hz)
-    roots = smoothed(motion.root_positions, rate_hz)
+    roots, centres = smoothed(motion.root_positions, rate_hz), centre_of_mass(motion)
     return PointTracks(
         points.names,
         rate_hz,
@@ -65,6 +69,8 @@ def point_tracks(motion: Motion) -> PointTracks:
         np.linalg.norm(derivative(positions, rate_hz), axis=-1),
         roots[:, 1],
         np.linalg.norm(derivative(roots, rate_hz), axis=-1),
+        centres,
+        vertical_accelerations(centres, rate_hz),
         body_size(motion.skeleton, points),
     )
 
@@ -84,11 +90,16 @@ def body_points(skeleton: Skeleton) -> ContactPoints:
     )
 
 
-def smoothed(values: FloatArray, rate_hz: float) -> FloatArray:
+def smoothed(values: FloatArray, rate_hz: float, cutoff_hz: float = SMOOTHING_HZ) -> FloatArray:
     """Values ``(F, ...)`` low-passed without delay; a clip of fewer than four frames is left as it is."""
     if len(values) < 4:
         return values
-    return lowpass_values(values, rate_hz, min(SMOOTHING_HZ, NYQUIST_SHARE * rate_hz))
+    return lowpass_values(values, rate_hz, min(cutoff_hz, NYQUIST_SHARE * rate_hz))
+
+
+def vertical_accelerations(positions: FloatArray, rate_hz: float) -> FloatArray:
+    """Vertical acceleration ``(F,)`` [m/s²] of points ``(F, 3)``, low-passed at ``BODY_HZ``."""
+    return derivative(derivative(smoothed(positions[:, 1], rate_hz, BODY_HZ), rate_hz), rate_hz)
 
 
 def derivative(values: FloatArray, rate_hz: float) -> FloatArray:
