@@ -22,10 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=[a for a in given if a != "--debug"], prog_name="marey", standalone_mode=False)
         sys.stdout.flush()
-        return code if isinstance(code, int) else DONE
     except KeyboardInterrupt:
-        print("marey: stopped", file=sys.stderr)
-        return STOPPED
+        code = STOPPED
     except BrokenPipeError:  # the reader of our output has gone, as in `marey ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
@@ -33,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_debug:
             traceback.print_exc()
         return _report(error)
+    if code == STOPPED:  # newer versions of typer turn Ctrl-C into this code themselves
+        print("marey: stopped", file=sys.stderr)
+    return code if isinstance(code, int) else DONE
 
 
 def _report(error: Exception) -> int:

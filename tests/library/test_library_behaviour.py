@@ -87,12 +87,11 @@ def test_the_subject_is_read_from_trial_names(name, subject):
     assert guess_subject(name) == subject
 
 
-KINDS = dict(zip("12356", ({"walk"}, {"run"}, {"jump"}, {"turn"}, {"acrobatic"}), strict=True))
-KINDS["4"] = {"jump", "run", "acrobatic"}  # transitions
+KINDS = {
     "1": {"walk"},
     "2": {"run"},
     "3": {"jump"},
-    "4": {"jump", "run", "acrobatic"},
+    "4": {"jump", "run", "acrobatic"},  # transitions
     "5": {"turn"},
     "6": {"acrobatic"},
 }
