@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, frozen
 from marey.io._amass_archive import read_arrays
 from marey.io._bytes import AnyPath, blaming, broken
 from marey.lie import SO3
@@ -41,7 +41,7 @@ def read_amass(path: AnyPath, *, rate_hz: float | None = None, unit: str | None 
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for an AMASS archive", "AMASS is always in metres; leave unit out")
-    arrays = read_arrays(path, WANTED)
+    arrays = read_arrays(path, WANTED, spare=("betas", "gender"))
     with blaming(path):
         vectors, kind = _vectors(arrays, path)
         rate = _rate(arrays, path) if rate_hz is None else rate_hz
@@ -77,7 +77,7 @@ def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float,
     ]
     positions = np.zeros((len(vectors), 3))
     if "trans" in arrays:
-        positions = np.asarray(arrays["trans"], dtype=np.float64)
+        positions = frozen(arrays["trans"], None, 3, name="trans")
     else:
         warnings.append("no 'trans' in it: the body stays in place")
     rotations = SO3.exp(vectors)

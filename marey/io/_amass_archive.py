@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marey.base import FormatError
 from marey.io._bytes import AnyPath, broken, file_size
 
 MAX_ARCHIVE_BYTES: Final = 2 << 30
@@ -19,8 +20,8 @@ MAX_RATIO: Final = 50  # ... larger ones not: captured motion packs to a fifth a
 MAX_MEMBERS: Final = 1000
 
 
-def read_arrays(path: AnyPath, wanted: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Return those of the wanted arrays that the archive holds.
+def read_arrays(path: AnyPath, wanted: Iterable[str], *, spare: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+    """Return those of the wanted arrays that the archive holds; damaged ``spare`` ones are left out.
 
     Raises:
         FormatError: the archive is damaged, an array needs pickle, or its packed form is a bomb.
@@ -31,14 +32,15 @@ def read_arrays(path: AnyPath, wanted: Iterable[str]) -> dict[str, NDArray[Any]]
             if len(archive.infolist()) > MAX_MEMBERS:
                 raise broken(path, f"{len(archive.infolist())} arrays in one archive", "Give an AMASS archive.")
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            return {name: _read(archive, members[name], path) for name in wanted if name in members}
+            found = {name: _read(archive, members[name], path, name in spare) for name in wanted if name in members}
+            return {name: array for name, array in found.items() if array is not None}
     except zipfile.BadZipFile as error:
         raise broken(path, f"not a readable .npz archive: {error}") from error
     except (zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, OverflowError, MemoryError) as error:
         raise broken(path, f"the archive is damaged: {error or type(error).__name__}") from error
 
 
-def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath) -> NDArray[Any]:
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spare: bool) -> NDArray[Any] | None:
     name, size = info.filename, info.file_size
     if size > MAX_ARRAY_BYTES or size > max(FREE_BYTES, MAX_RATIO * info.compress_size):
         what = f"'{name}' unpacks from {info.compress_size} to {size} bytes"
@@ -47,6 +49,10 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath) -> NDA
         try:
             content = member.read(size + 1)
             return _array(content, name, path)
+        except FormatError:
+            if is_spare:
+                return None
+            raise
         except ValueError as error:
             raise broken(path, f"'{name}' is no plain array: {str(error)[:120]}") from error
 
