@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.base import FloatArray
+from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass
 from marey.samples._feet import FootTrack
-from marey.skeleton import Skeleton, joint_frames
+from marey.skeleton import Skeleton
 
+REACH_TOL_M = 5e-4  # a planted ankle that misses its place by less is not seen to slide
+LOWERING_M = 0.004
 COM_PASSES = 4  # each pass brings the centre of mass about ten times nearer to its wish
+KNEE_HINT_RAD = 0.6  # bends the knee forward, which tells the leg solver its plane
 X_AXIS, Y_AXIS, Z_AXIS = np.eye(3)
 
 
@@ -31,25 +35,44 @@ class Wish:
 
 
 def pose_body(skeleton: Skeleton, rate_hz: float, wish: Wish, *, name: str) -> Motion:
-    """Pose the canonical human so that feet are where they shall be and the centre of mass too."""
-    root = wish.com + np.array([0.0, 0.02, 0.0])
-    motion = _pose(skeleton, rate_hz, wish, root, name)
-    for _ in range(COM_PASSES):
-        root = root + wish.com - centre_of_mass(motion)
-        motion = _pose(skeleton, rate_hz, wish, root, name)
+    """Pose the canonical human so that feet are where they shall be and the centre of mass too.
+
+    Where a leg is too short for the wish, the whole clip is lowered until it reaches; a constant shift needs no force.
+    """
+    motion, missing_m = _settle(skeleton, rate_hz, wish, name)
+    while missing_m > REACH_TOL_M and wish.com[0, 1] > 0.0:
+        wish = replace(wish, com=wish.com - np.array([0.0, LOWERING_M, 0.0]))
+        motion, missing_m = _settle(skeleton, rate_hz, wish, name)
     return replace(motion, contacts=_contacts(wish))
 
 
-def _pose(skeleton: Skeleton, rate_hz: float, wish: Wish, root: FloatArray, name: str) -> Motion:
+def _settle(skeleton: Skeleton, rate_hz: float, wish: Wish, name: str) -> tuple[Motion, float]:
+    """Shift the root until the centre of mass is where it shall be."""
+    root = wish.com + np.array([0.0, 0.02, 0.0])
+    motion, missing_m = _pose(skeleton, rate_hz, wish, root, name)
+    for _ in range(COM_PASSES):
+        root = root + wish.com - centre_of_mass(motion)
+        motion, missing_m = _pose(skeleton, rate_hz, wish, root, name)
+    return motion, missing_m
+
+
+def _pose(skeleton: Skeleton, rate_hz: float, wish: Wish, root: FloatArray, name: str) -> tuple[Motion, float]:
+    """The body with its root at ``root``, and by how much a planted ankle misses its place at worst [m]."""
     frames = len(root)
     local = np.tile(SO3.identity(skeleton.num_joints).wxyz, (frames, 1, 1))
     pelvis = _turn(Y_AXIS, wish.pelvis_yaw) @ _turn(Z_AXIS, wish.pelvis_roll) @ _turn(X_AXIS, 0.3 * wish.lean)
     local[:, 0] = pelvis.wxyz
     _place_trunk(skeleton, local, wish)
-    for side in ("left", "right"):
+    for side, foot in wish.feet.items():
         _place_arm(skeleton, local, wish, side)
-        _place_leg(skeleton, local, root, wish.feet[side], side)
-    return Motion(skeleton, rate_hz, root, SO3(local), name=name)
+        local[:, skeleton.index(f"{side}_knee")] = SO3.exp(KNEE_HINT_RAD * X_AXIS).wxyz
+        local[:, skeleton.index(f"{side}_foot")] = _turn(X_AXIS, foot.toe_pitch - foot.pitch).wxyz
+    motion, missing_m = Motion(skeleton, rate_hz, root, SO3(local), name=name), 0.0
+    for side, foot in wish.feet.items():
+        solved = solve_two_bone(motion, f"{side}_leg", foot.ankle, end_rotations=_turn(X_AXIS, foot.pitch))
+        planted = foot.heel_down | foot.toe_down
+        motion, missing_m = solved.motion, max(missing_m, float(solved.position_error_m[planted].max()))
+    return motion, missing_m
 
 
 def _place_trunk(skeleton: Skeleton, local: FloatArray, wish: Wish) -> None:
@@ -70,51 +93,13 @@ def _place_arm(skeleton: Skeleton, local: FloatArray, wish: Wish, side: str) -> 
     local[:, skeleton.index(f"{side}_elbow")] = _turn(Y_AXIS, -sign * wish.elbow[side]).wxyz
 
 
-def _place_leg(skeleton: Skeleton, local: FloatArray, root: FloatArray, foot: FootTrack, side: str) -> None:
-    hip, knee, ankle, toe = (skeleton.index(f"{side}_{part}") for part in ("hip", "knee", "ankle", "foot"))
-    positions, _ = joint_frames(skeleton, root, local)
-    upright, bend = _reach(skeleton.offsets[knee], skeleton.offsets[ankle], foot.ankle - positions[:, hip])
-    pelvis = SO3(local[:, 0])
-    local[:, hip] = (pelvis.inverse() @ upright).wxyz
-    local[:, knee] = bend.wxyz
-    world_foot = _turn(X_AXIS, foot.pitch)
-    local[:, ankle] = ((upright @ bend).inverse() @ world_foot).wxyz
-    local[:, toe] = (world_foot.inverse() @ _turn(X_AXIS, foot.toe_pitch)).wxyz
-
-
 def _turn(axis: FloatArray, angle: FloatArray) -> SO3:
     return SO3.exp(angle[:, None] * axis)
 
 
 def _contacts(wish: Wish) -> Contacts:
-    names, tracks = [], []
-    for side in ("left", "right"):
-        names += [f"{side}_heel", f"{side}_toe"]
-        tracks += [wish.feet[side].heel_down, wish.feet[side].toe_down]
-    nothing = np.zeros_like(tracks[0])
-    return Contacts((*names, "left_hand", "right_hand"), np.stack([*tracks, nothing, nothing], axis=1))
-
-
-def _reach(thigh: FloatArray, shank: FloatArray, target: FloatArray) -> tuple[SO3, SO3]:
-    """Thigh in world and knee bend about x, so that the shank's end is at ``target`` from the hip.
-
-    The knee is a hinge: |thigh + R_x(b) shank| = |target| is ``p + q cos b + r sin b = 0``.
-    """
-    longest = 0.998 * np.linalg.norm(thigh + shank)
-    distance = np.linalg.norm(target, axis=1)
-    wanted = np.minimum(distance, longest)
-    q = thigh[1] * shank[1] + thigh[2] * shank[2]
-    r = thigh[2] * shank[1] - thigh[1] * shank[2]
-    rest = thigh @ thigh + shank @ shank + 2.0 * thigh[0] * shank[0]
-    cosine = np.clip((wanted**2 - rest) / (2.0 * np.hypot(q, r)), -1.0, 1.0)
-    bend = _turn(X_AXIS, np.arctan2(r, q) + np.arccos(cosine))
-    straight = thigh + bend @ np.broadcast_to(shank, target.shape)
-    sideways = np.broadcast_to(X_AXIS, target.shape)
-    return SO3.from_matrix(_frame(target, sideways) @ np.swapaxes(_frame(straight, sideways), -1, -2)), bend
-
-
-def _frame(along: FloatArray, side: FloatArray) -> FloatArray:
-    e1 = along / np.linalg.norm(along, axis=-1, keepdims=True)
-    e2 = side - np.einsum("ij,ij->i", side, e1)[:, None] * e1
-    e2 = e2 / np.linalg.norm(e2, axis=-1, keepdims=True)
-    return np.stack([e1, e2, np.cross(e1, e2)], axis=-1)
+    tracks = {f"{side}_heel": foot.heel_down for side, foot in wish.feet.items()}
+    tracks |= {f"{side}_toe": foot.toe_down for side, foot in wish.feet.items()}
+    names = ("left_heel", "left_toe", "right_heel", "right_toe", "left_hand", "right_hand")
+    hands = np.zeros(len(wish.com), dtype=bool)
+    return Contacts(names, np.stack([tracks.get(name, hands) for name in names], axis=1))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, contact_points
 
 FLAT_TOL_RAD = 0.02  # a foot turned by less than a degree counts as flat on the ground
 
@@ -56,9 +57,10 @@ class FootShape:
     @classmethod
     def of(cls, skeleton: Skeleton, side: str) -> FootShape:
         """Measure the rest pose, in which the foot stands flat with its sole at height zero."""
+        points = contact_points(skeleton)
+        heel = points.offsets[points.names.index(f"{side}_heel")]
         height = float(skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 1])
-        ball = skeleton.offsets[skeleton.index(f"{side}_foot")]
-        return cls(np.array([0.0, -height, -0.35 * ball[2]]), ball, height)
+        return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], height)
 
 
 def track_foot(times: FloatArray, steps: list[Step], shape: FootShape, clearance_m: float) -> FootTrack:
@@ -72,7 +74,7 @@ def track_foot(times: FloatArray, steps: list[Step], shape: FootShape, clearance
         toes[on] = np.minimum(pitch[on], 0.0)
         heel_down[on] = pitch[on] < FLAT_TOL_RAD
         toe_down[on] = pitch[on] > -FLAT_TOL_RAD
-    for step, following in zip(steps[:-1], steps[1:], strict=True):
+    for step, following in pairwise(steps):
         off = (times > step.up_s) & (times < following.down_s)
         part = (times[off] - step.up_s) / (following.down_s - step.up_s)
         ankle[off], pitch[off], toes[off] = _swing(step, following, part, shape, clearance_m)
@@ -98,8 +100,8 @@ def _swing(
     before, after = _end(step, shape, 1.0), _end(following, shape, 0.0)
     curve = _hermite(part[:, None], before[0], before[1] * duration, after[0], after[1] * duration)
     ankle, pitch = curve[:, :3], curve[:, 3]
-    ankle[:, 1] += clearance_m * 16.0 * part**2 * (1.0 - part) ** 2
-    relaxed = np.clip(part / 0.35, 0.0, 1.0)
+    ankle[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
+    relaxed = np.clip(part / 0.6, 0.0, 1.0)
     return ankle, pitch, pitch * relaxed**2 * (3.0 - 2.0 * relaxed)
 
 

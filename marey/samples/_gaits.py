@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.motion import Motion
+from marey.lie import SO3
+from marey.motion import Motion, centre_of_mass
 from marey.samples._body import Wish, pose_body
 from marey.samples._feet import FootShape, FootTrack, Roll, Step, track_foot
 from marey.skeleton import Skeleton, human
@@ -37,12 +38,12 @@ def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.7
     times = np.arange(round(seconds * rate_hz)) / rate_hz
     pace = speed_mps / 1.3
     roll = Roll(strike_rad=-0.32 * pace, leave_rad=0.55 + 0.4 * pace)
-    feet = _feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6)
+    feet = _feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6, behind_m=0.10)
     phase = 2.0 * np.pi * times / stride_s
     bob = -0.5 * (0.018 * pace * leg) * np.cos(2.0 * phase - 0.9)
     sway = 0.022 * leg * np.sin(phase - 0.4)
-    com = np.stack([sway, _height(skeleton, 0.545) - 0.028 * pace**2 * leg + bob, speed_mps * times], axis=1)
-    wish = _swinging(com, feet, phase, arm=0.42 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05)
+    com = np.stack([sway, _standing_com(skeleton) - (0.016 + 0.022 * pace) * leg + bob, speed_mps * times], axis=1)
+    wish = _swinging(com, feet, phase, arm=0.36 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05)
     return pose_body(skeleton, rate_hz, wish, name="walk")
 
 
@@ -66,11 +67,11 @@ def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75
     duty = float(np.clip(0.44 - 0.035 * speed_mps, 0.26, 0.38))
     times = np.arange(round(seconds * rate_hz)) / rate_hz
     roll = Roll(strike_rad=-0.12, flat_from=0.2, lift_from=0.38, leave_rad=1.15)
-    feet = _feet(skeleton, times, stride_s, duty, speed_mps, roll, clearance_m=0.14, half_width=0.3)
+    feet = _feet(skeleton, times, stride_s, duty, speed_mps, roll, clearance_m=0.18, half_width=0.3, behind_m=0.10)
     phase = 2.0 * np.pi * times / stride_s
     stance_s, step_s = duty * stride_s, 0.5 * stride_s
     com = np.zeros((len(times), 3))
-    com[:, 1] = _height(skeleton, 0.535) + _bounce(times % step_s, stance_s, step_s)
+    com[:, 1] = _standing_com(skeleton) - 0.02 * leg + _bounce(times % step_s, stance_s, step_s)
     com[:, 2] = speed_mps * times
     wish = _swinging(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
     return pose_body(skeleton, rate_hz, wish, name="run")
@@ -104,15 +105,19 @@ def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RAT
     return pose_body(skeleton, rate_hz, wish, name="jump")
 
 
-def _leap(skeleton: Skeleton, times: FloatArray, marks: FloatArray, length_m: float, feet: dict[str, FootTrack]) -> Wish:
-    high, flight_s = _height(skeleton, 0.555), float(marks[3] - marks[2])
+def _leap(
+    skeleton: Skeleton, times: FloatArray, marks: FloatArray, length_m: float, feet: dict[str, FootTrack]
+) -> Wish:
+    high, flight_s = 0.99 * _standing_com(skeleton), float(marks[3] - marks[2])
     rise_mps = 0.5 * GRAVITY * flight_s - 0.10 / flight_s * high  # lands a tenth of its height lower
     take, landing = 0.22 * min(1.0, length_m) + 0.03, length_m - 0.16 * min(1.0, length_m)
     forward_mps = (landing - take) / flight_s
-    keys_y = [(high, 0, 0), (high, 0, 0), (0.74 * high, 0, 0), (1.06 * high, rise_mps, -GRAVITY)]
-    keys_y += [(0.96 * high, rise_mps - GRAVITY * flight_s, -GRAVITY), (0.72 * high, 0, 4.0), (high, 0, 0), (high, 0, 0)]
-    keys_z = [(0.03, 0, 0), (0.03, 0, 0), (0.05, 0.1, 0), (take, forward_mps, 0), (landing, forward_mps, 0)]
-    keys_z += [(length_m - 0.01, 0.15, 0), (length_m + 0.03, 0, 0), (length_m + 0.03, 0, 0)]
+    stand = (high, 0.0, 0.0)
+    leave, land = (1.06 * high, rise_mps, -GRAVITY), (0.96 * high, rise_mps - GRAVITY * flight_s, -GRAVITY)
+    keys_y = [stand, stand, (0.74 * high, 0.0, 0.0), leave, land, (0.72 * high, 0.0, 4.0), stand, stand]
+    before, after = (0.03, 0.0, 0.0), (length_m + 0.03, 0.0, 0.0)
+    over = [(0.05, 0.1, 0.0), (take, forward_mps, 0.0), (landing, forward_mps, 0.0), (length_m - 0.01, 0.15, 0.0)]
+    keys_z = [before, before, *over, after, after]
     knots = np.concatenate([[0.0], marks])
     com = np.stack([np.zeros_like(times), _quintics(times, knots, keys_y), _quintics(times, knots, keys_z)], axis=1)
     arm = _eased(times, knots, [0.0, 0.0, -0.9, 2.3, 0.9, 0.4, 0.0, 0.0])
@@ -133,6 +138,7 @@ def _feet(
     *,
     clearance_m: float,
     half_width: float,
+    behind_m: float,
 ) -> dict[str, FootTrack]:
     """Steps of a steady gait: the right foot lands at phase 0, the left half a cycle later."""
     tracks: dict[str, FootTrack] = {}
@@ -141,7 +147,7 @@ def _feet(
         first = -1 if side == "right" else -2
         lands = [(n + shift) * stride_s for n in range(first, int(times[-1] / stride_s) + 3)]
         steps = [
-            Step(t, t + duty * stride_s, half_width * rest_x, speed_mps * (t + 0.5 * duty * stride_s) - 0.03, roll)
+            Step(t, t + duty * stride_s, half_width * rest_x, speed_mps * (t + 0.5 * duty * stride_s) - behind_m, roll)
             for t in lands
         ]
         tracks[side] = track_foot(times, steps, FootShape.of(skeleton, side), clearance_m)
@@ -184,7 +190,7 @@ def _quintics(times: FloatArray, knots: FloatArray, keys: list[tuple[float, floa
     """Piecewise quintic through (position, velocity, acceleration) at the knots."""
     from scipy.interpolate import BPoly
 
-    curve = BPoly.from_derivatives(knots, [list(map(float, key)) for key in keys])
+    curve = BPoly.from_derivatives(knots, keys)  # pyright: ignore[reportUnknownMemberType]  # scipy has no types
     return np.asarray(curve(np.minimum(times, knots[-1])), dtype=np.float64)
 
 
@@ -200,9 +206,12 @@ def _leg_length(skeleton: Skeleton) -> float:
     return float(np.linalg.norm(bones, axis=1).sum())
 
 
-def _height(skeleton: Skeleton, fraction: float) -> float:
-    """A height [m] given as a fraction of stature, stature read off the hip joint (0.53 of it)."""
-    return fraction * float(skeleton.rest_positions()[skeleton.index("left_hip"), 1]) / 0.53
+def _standing_com(skeleton: Skeleton) -> float:
+    """Height of the centre of mass [m] with straight legs and arms that hang."""
+    local = SO3.identity(1, skeleton.num_joints).wxyz.copy()
+    for side, sign in (("left", -1.0), ("right", 1.0)):
+        local[0, skeleton.index(f"{side}_shoulder")] = SO3.exp([0.0, 0.0, sign * 1.4]).wxyz
+    return float(centre_of_mass(Motion(skeleton, 1.0, skeleton.offsets[:1], SO3(local)))[0, 1])
 
 
 def _check(value: float, low: float, high: float, what: str) -> None:
