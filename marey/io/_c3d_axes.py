@@ -10,6 +10,9 @@ from marey.base import BoolArray, FloatArray
 
 _AXES: Final = {sign + name: (i, 1.0 if sign == "+" else -1.0) for i, name in enumerate("xyz") for sign in "+-"}
 CLEARLY: Final = 1.5  # [-] a body is this much taller than wide before we doubt the file
+TALLER: Final = 1.2  # [-] spread along z over spread along y before z is called vertical
+BELOW: Final = 0.15  # [-] part of the body's height that may lie below the origin of the vertical axis
+SAMPLES: Final = 50  # frames looked at
 
 Axes = tuple[str, str]  # the file's axes that become our x and our y (up)
 _SHORTEST: Final = {"+y": "+x", "+z": "+x", "+x": "-y", "-y": "+x", "-z": "+x", "-x": "+y"}  # our x, by our y
@@ -39,16 +42,18 @@ def choose_axes(
 
 
 def upright_axis(positions: FloatArray, valid: BoolArray) -> tuple[str, bool]:
-    """The axis along which the markers of a frame are spread most, and whether that is clear; +y without markers."""
-    spreads = np.zeros(3)
-    rows = [row for row in np.linspace(0, len(positions) - 1, 50).astype(int) if valid[row].sum() >= 4]
-    if rows:
-        spreads = np.median([np.ptp(positions[row][valid[row]], axis=0) for row in rows], axis=0)
-    best = int(np.argmax(spreads))
-    others = np.delete(spreads, best).max()
-    if spreads[1] > 0.999 * spreads[best]:
-        best = 1
-    return "+" + "xyz"[best], bool(spreads[best] > CLEARLY * others)
+    """``"+z"`` where markers are spread along z from the floor up, else ``"+y"``; and whether that is clear.
+
+    Arms held out spread the markers sideways as far as a body is tall, but to both sides of the origin.
+    """
+    rows = [row for row in np.linspace(0, len(positions) - 1, SAMPLES).astype(int) if valid[row].sum() >= 4]
+    if not rows:
+        return "+y", False
+    spreads = np.median([np.ptp(positions[row][valid[row]], axis=0) for row in rows], axis=0)
+    lowest = np.median([positions[row][valid[row]].min(axis=0) for row in rows], axis=0)
+    stands_on_z = spreads[2] > TALLER * spreads[1] and lowest[2] > -BELOW * spreads[2]
+    best, other = (2, 1) if stands_on_z else (1, 2)
+    return "+" + "xyz"[best], bool(spreads[best] > CLEARLY * max(spreads[0], spreads[other]))
 
 
 def turned(positions: FloatArray, axes: Axes) -> FloatArray:
