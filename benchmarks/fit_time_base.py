@@ -29,6 +29,8 @@ WEIGHTS = {"fast header": 3.0, "right header": 1.0, "half header": 1.0, "every s
 
 @dataclass(frozen=True)
 class Example:
+    """One reading of a clip, at the right speed or at double speed."""
+
     name: str
     kind: str
     is_fast: bool
@@ -36,10 +38,12 @@ class Example:
 
     @property
     def subject(self) -> str:
+        """Who was captured."""
         return self.name.split("_")[0]
 
 
 def examples_of(path: Path, true_hz: float) -> list[Example]:
+    """Read a clip at the right speed and at double speed."""
     motion = load(path)
     if true_hz < 0.75 * motion.rate_hz:
         readings = [("fast header", True, motion), ("half header", False, replace(motion, rate_hz=true_hz))]
@@ -79,6 +83,7 @@ def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def newton(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Weighted ridge logistic regression; the bias is free."""
     ridge = np.diag([1e-6] + [RIDGE] * (x.shape[1] - 1))
     beta = np.zeros(x.shape[1])
     for _ in range(50):
@@ -89,6 +94,7 @@ def newton(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def leave_one_subject_out(examples: list[Example]) -> dict[tuple[str, str], float]:
+    """Score each example with a fit that has not seen its subject."""
     scores: dict[tuple[str, str], float] = {}
     for subject in sorted({e.subject for e in examples}):
         bias, weights = fit([e for e in examples if e.subject != subject])
@@ -97,16 +103,17 @@ def leave_one_subject_out(examples: list[Example]) -> dict[tuple[str, str], floa
 
 
 def report(examples: list[Example], scores: dict[tuple[str, str], float]) -> None:
+    """Print who is judged wrongly, by kind of example."""
     for kind in WEIGHTS:
         these = [e for e in examples if e.kind == kind]
-        wrong = sorted(
-            (scores[e.name, kind], e.name) for e in these if (scores[e.name, kind] > FLAG_ABOVE) != e.is_fast
-        )
+        judged = [(scores[e.name, kind], e) for e in these]
+        wrong = sorted((score, e.name) for score, e in judged if (score > FLAG_ABOVE) != e.is_fast)
         listed = ", ".join(f"{name} ({score:+.1f})" for score, name in wrong)
         print(f"{kind}: {len(these) - len(wrong)} of {len(these)} right; wrong: {listed or 'none'}")
 
 
 def main() -> None:
+    """Fit, print the table, test."""
     folder, table = Path(sys.argv[1]), Path(sys.argv[2])
     with table.open() as lines:
         rates = {row[0]: float(row[1]) for row in csv.reader(lines)}

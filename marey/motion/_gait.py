@@ -157,7 +157,7 @@ def _cycle(
         return [GaitCycle(side, start, stop, opposite, duration, belt, yaw, is_treadmill=True)]
     smooth = _smooth(path, motion.rate_hz, 2.0 / duration)
     length = float(np.hypot(*np.diff(smooth, axis=0).T).sum())
-    turn = abs(float(heading[stop] - heading[start]) + np.pi) % (2.0 * np.pi) - np.pi
+    turn = (float(heading[stop] - heading[start]) + np.pi) % (2.0 * np.pi) - np.pi
     if np.hypot(*chord) < STRAIGHTNESS * length or abs(turn) > MAX_TURN_RAD:
         return []
     yaw = float(np.arctan2(chord[0], chord[1]))

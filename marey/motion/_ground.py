@@ -14,16 +14,16 @@ from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
 
 SLOW_MPS: Final = 0.3  # a point of a standing foot is slower, one of a swinging foot seldom
 SMOOTHING_HZ: Final = 10.0
-FLOOR_PERCENT: Final = 25.0  # of resting heights: below the middle, since feet also rest on stairs, seats and boxes
+FLOOR_PERCENT: Final = 30.0  # of resting heights: below the middle, since feet also rest on stairs, seats and boxes
 HEAD_SHARE: Final = 0.890  # height of the head joint over stature, for a head without a tip: as in HUMAN
 
 
 def ground_height(motion: Motion) -> float:
     """Height of the floor [m], estimated for the whole clip.
 
-    The lower quartile of the heights at which the lowest slow point of the feet (heels, balls, toe ends) rests; a
-    standing foot is slow and most standing is done on the floor, so neither a few frames below it nor steps, seats and
-    boxes above it count for much. Without standing feet: the height below which the body comes in 2 % of the frames.
+    The 30th percentile of the heights at which the lowest slow point of the feet (heels and balls) rests; a standing
+    foot is slow and most standing is done on the floor, so neither a few frames below it nor steps, seats and boxes
+    above it count for much. Without standing feet: the height below which the body comes in 2 % of the frames.
     """
     points = _foot_tracks(motion)
     if points.shape[1] == 0:
@@ -62,10 +62,11 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
 
 
 def _foot_tracks(motion: Motion) -> FloatArray:
-    """Heels, balls and toe ends ``(F, K, 3)`` [m] in world, smoothed."""
-    positions, R_world_joint = motion.joint_frames()
-    points = foot_points(motion.skeleton).positions(positions, R_world_joint)
-    if not 2.5 * SMOOTHING_HZ < motion.rate_hz:
+    """Heels and balls of the feet ``(F, K, 3)`` [m] in world, smoothed; toe ends tremble too much in captures."""
+    feet = foot_points(motion.skeleton)
+    steady = [k for k, name in enumerate(feet.names) if not name.endswith("toe_end")]
+    points = feet.positions(*motion.joint_frames())[:, steady]
+    if motion.rate_hz <= 2.5 * SMOOTHING_HZ:
         return points
     return lowpass_values(points, motion.rate_hz, SMOOTHING_HZ)
 

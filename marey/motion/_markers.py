@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def _short_gaps(valid: BoolArray, max_frames: int) -> BoolArray:
     """Frames ``(F,)`` in a gap of at most ``max_frames`` that has a sighting on either side."""
     gaps = np.zeros(len(valid), dtype=np.bool_)
     seen = np.flatnonzero(valid)
-    for before, after in zip(seen[:-1], seen[1:], strict=True):
+    for before, after in pairwise(seen):
         gaps[before + 1 : after] = after - before - 1 <= max_frames
     return gaps
 

@@ -50,10 +50,7 @@ def centre_of_mass(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
     if not len(joints):
         return motion.joint_positions().mean(axis=1)
     positions, frames = motion.joint_frames()
-    if tips.any():
-        points = positions[:, joints] + SO3(frames.wxyz[:, joints]) @ tips
-    else:
-        points = positions[:, joints]
+    points = positions[:, joints] + SO3(frames.wxyz[:, joints]) @ tips
     return np.einsum("p,fpi->fi", weights, points)
 
 

@@ -15,9 +15,9 @@ from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
 MIRROR = np.array([-1.0, 1.0, 1.0])  # S = diag(-1, 1, 1): left is +X
 FLIP = np.array([1.0, 1.0, -1.0, -1.0])  # of a quaternion: S R S
 _SIDE = re.compile(r"left|right", re.IGNORECASE)
-_INITIAL = re.compile(r"^([lr])(?=[A-Z_.\-])|(?<=[_.\-:])([lr])(?=$|[A-Z_.\-])", re.IGNORECASE)
-_OTHER = {"left": "right", "Left": "Right", "LEFT": "RIGHT", "l": "r", "L": "R"}
-_OTHER |= {right: left for left, right in _OTHER.items()}
+_INITIAL = re.compile(r"^[lLrR](?=[A-Z_.\-])|(?<=[_.\-:])[lLrR](?=$|[A-Z_.\-])")
+_PAIRS = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
+_OTHER = dict(_PAIRS) | {right: left for left, right in _PAIRS}
 
 
 def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
@@ -78,14 +78,20 @@ def opposite_joints(skeleton: Skeleton, roles: RoleMap | None = None) -> tuple[I
 
 
 def other_side(name: str) -> str:
-    """Name with its first left or right exchanged: ``left_heel``, ``RightArm``, ``lThigh``, ``hand.L``, ``mixamorig:LeftHand``."""
+    """Name with its first left or right exchanged: ``left_heel``, ``RightArm``, ``lThigh``, ``hand.L``."""
     if _SIDE.search(name):
         return _SIDE.sub(lambda found: _OTHER.get(found[0], found[0]), name, count=1)
     return _INITIAL.sub(lambda found: _OTHER[found[0]], name, count=1)
 
 
+def _counterpart(skeleton: Skeleton, name: str) -> str:
+    """As :func:`other_side`; an initial l or r counts too where the other name exists: ``lfingers``, ``rfingers``."""
+    guess = _OTHER.get(name[:1], name[:1]) + name[1:]
+    return guess if other_side(name) == name and guess in skeleton.names else other_side(name)
+
+
 def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
-    name = other_side(skeleton.names[joint])
+    name = _counterpart(skeleton, skeleton.names[joint])
     if name != skeleton.names[joint]:
         found = skeleton.names.index(name) if name in skeleton.names else joint
         return found if opposite[found] < 0 else joint

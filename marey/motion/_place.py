@@ -31,7 +31,7 @@ def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
         sure = level >= level.max()
     yaw = np.unwrap(np.arctan2(-across[sure, 2], across[sure, 0]))
     frames = np.arange(len(across))
-    return np.interp(frames, frames[sure], yaw)
+    return np.asarray(np.interp(frames, frames[sure], yaw), dtype=np.float64)
 
 
 def _left_vectors(motion: Motion, roles: RoleMap) -> FloatArray:

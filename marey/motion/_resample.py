@@ -49,9 +49,9 @@ def _samples(num_frames: int, old_hz: float, new_hz: float) -> tuple[IntArray, I
     """Frames before and after each sample and how far the sample is between them, in [0, 1)."""
     last = num_frames - 1
     count = int(np.floor(last * new_hz / old_hz + FRAME_TOL)) + 1
-    at = np.arange(count) * old_hz / new_hz
+    at: FloatArray = np.arange(count, dtype=np.float64) * old_hz / new_hz
     whole = np.rint(at)
-    at = np.minimum(np.where(np.abs(at - whole) < FRAME_TOL, whole, at), last)
+    at = np.minimum(np.where(np.abs(at - whole) < FRAME_TOL, whole, at), float(last))
     low = np.floor(at).astype(np.int64)
     return low, np.minimum(low + 1, last), at - low
 

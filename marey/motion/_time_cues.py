@@ -1,8 +1,8 @@
-"""What in a clip tells how fast time runs: gravity, balance, and the natural period of swinging limbs.
+r"""What in a clip tells how fast time runs: gravity, balance, and the natural period of swinging limbs.
 
 Each cue is a number without unit that does not depend on the frame rate as long as the rate is right. Lengths are in
-units of the leg, times in units of :math:`\\sqrt{\\mathrm{leg}/g}` (dynamic similarity, [Alexander1989]_). Played at double
-speed, accelerations grow four times and durations halve.
+units of the leg, times in units of :math:`\sqrt{\mathrm{leg}/g}` (dynamic similarity, [Alexander1989]_). Played at
+double speed, accelerations grow four times and durations halve.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ARMS: Final = tuple(side + part for side in SIDES for part in ("shoulder", "elb
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """Smooth tracks of the joints that matter, in units of leg length and :math:`\\sqrt{leg/g}`: gravity is 1."""
+    r"""Smooth tracks of the joints that matter, in units of leg length and :math:`\sqrt{leg/g}`: gravity is 1."""
 
     step: float  # time between frames
     position: dict[str, FloatArray]  # (F, 3) by role, and "com"
@@ -110,7 +110,7 @@ def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Bo
     velocities = np.gradient(points, step, axis=0)
     accelerations = np.gradient(velocities, step, axis=0)
     position, velocity, acceleration = (
-        dict(zip(names, np.moveaxis(values, 1, 0), strict=True)) for values in (points, velocities, accelerations)
+        {name: values[:, k] for k, name in enumerate(names)} for values in (points, velocities, accelerations)
     )
     height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
     floor = np.percentile(height.min(axis=0), 5)
@@ -123,13 +123,12 @@ def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Bo
 def _free_fall(body: Body) -> float | None:
     """Downward acceleration of the centre of mass in flight over g: 1 at the right rate, 4 at double speed."""
     fits: list[tuple[float, int]] = []
-    for start, stop in spans(body.airborne, body.frames(0.28)):
-        inside = slice(start + max(2, (stop - start) // 6), stop - max(2, (stop - start) // 6))
-        heights = body.position["com"][inside, 1]
-        if len(heights) >= 5:
-            times = body.step * np.arange(len(heights))
-            fits.append((-2.0 * float(np.polyfit(times, heights, 2)[0]), stop - start))
-    falls = [(g, length) for g, length in fits if g > 0.6]  # less is no flight: something carries the body
+    for start, stop in spans(body.airborne, max(6, body.frames(0.2))):
+        edge = max(1, (stop - start) // 6)  # take-off and landing are smoothed into the flight
+        heights = body.position["com"][start + edge : stop - edge, 1]
+        times = body.step * np.arange(len(heights))
+        fits.append((-2.0 * float(np.polyfit(times, heights, 2)[0]), (stop - start) ** 2))
+    falls = [(g, weight) for g, weight in fits if g > 0.6]  # less is no flight: something carries the body
     return float(np.average([g for g, _ in falls], weights=[n for _, n in falls])) if falls else None
 
 
@@ -157,7 +156,7 @@ def _balance(body: Body) -> float | None:
 
 
 def _pendulum(body: Body) -> float | None:
-    r"""Ratio of horizontal acceleration to lean on one foot over that of an inverted pendulum, :math:`\ddot x = g x/h`."""
+    r"""Horizontal acceleration on one foot over that of an inverted pendulum, :math:`\ddot x = g x/h`."""
     lean: list[FloatArray] = []
     push: list[FloatArray] = []
     centre, all_push = body.position["com"], _push(body)
@@ -225,10 +224,11 @@ def _distance_to_feet(body: Body, points: FloatArray) -> FloatArray:
     """Distance ``(F,)`` of ground points ``(F, 2)`` to the lines between the joints of the standing feet."""
     ankles, toes = ([body.position[side + part][:, LEVEL] for side in SIDES] for part in ("ankle", "foot"))
     single = np.stack([_to_segment(points, ankles[i], toes[i]) for i in (0, 1)])
-    nearest = np.where(body.down, single, np.inf).min(axis=0)
+    nearest: FloatArray = np.min(np.where(body.down, single, np.inf), axis=0)
     pairs = ((ankles[0], ankles[1]), (toes[0], toes[1]), (ankles[0], toes[1]), (toes[0], ankles[1]))
-    between = np.min([_to_segment(points, a, b) for a, b in pairs], axis=0)
-    return np.where(body.down.all(axis=0), np.minimum(nearest, between), nearest)
+    between: FloatArray = np.min(np.stack([_to_segment(points, a, b) for a, b in pairs]), axis=0)
+    both = body.down[0] & body.down[1]
+    return np.where(both, np.minimum(nearest, between), nearest)
 
 
 def _to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -246,7 +246,7 @@ def spans(flags: BoolArray, min_frames: int) -> Iterator[tuple[int, int]]:
 
 
 def _norm(vectors: FloatArray) -> FloatArray:
-    return np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
+    return np.sqrt((vectors**2).sum(axis=-1))
 
 
 CUES: Final[dict[str, Callable[[Body], float | None]]] = {

@@ -1,0 +1,141 @@
+"""The time-base check."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marey.io import load
+from marey.lie import SO3
+from marey.motion import Motion, check_time_base, place
+from marey.motion._time_base import WEIGHTS, cue_score, score_cues
+from marey.motion._time_cues import find_body, spans, tempo_cues
+from marey.samples import jump, run, walk
+from marey.skeleton import Skeleton, human
+
+
+@pytest.mark.parametrize("make", [walk, run, jump])
+def test_samples_are_not_suspect_at_their_own_rate(make):
+    base = check_time_base(make())
+    assert not base.is_suspect
+    assert base.warning is None and base.suggested_rate_hz == base.rate_hz == make().rate_hz
+
+
+@pytest.mark.parametrize("make", [walk, run, jump])
+@pytest.mark.parametrize("factor", [2, 4])
+def test_samples_read_too_fast_are_flagged_with_their_true_rate(make, factor):
+    clip = make()
+    base = check_time_base(replace(clip, rate_hz=factor * clip.rate_hz))
+    assert base.is_suspect and base.suggested_rate_hz == clip.rate_hz
+    assert f"rate_hz={clip.rate_hz:g}" in base.warning
+
+
+def test_gravity_is_the_first_reason_for_a_jump_read_too_fast():
+    base = check_time_base(replace(jump(), rate_hz=2 * jump().rate_hz))
+    assert base.evidence[0].startswith("in flight it falls at 3")  # 4 g: 39 m/s²
+
+
+def test_free_fall_is_one_at_the_right_rate_and_the_square_of_the_speed_up():
+    falls = []
+    for factor in (1.0, 2.0):
+        body = find_body(replace(jump(), rate_hz=factor * jump().rate_hz))
+        assert body is not None
+        falls.append(tempo_cues(body)["free fall"])
+    assert falls[0] == pytest.approx(1.0, abs=0.05)
+    assert falls[1] == pytest.approx(4.0, abs=0.3)
+
+
+@pytest.mark.parametrize("cue", ["swing", "step time"])
+def test_durations_halve_at_double_speed(cue):
+    slow, fast = (tempo_cues(find_body(replace(walk(), rate_hz=f * walk().rate_hz)))[cue] for f in (1.0, 2.0))
+    assert slow / fast == pytest.approx(2.0, rel=0.15)
+
+
+def test_the_verdict_does_not_depend_on_where_the_clip_is():
+    a, b = check_time_base(walk()), check_time_base(place(walk(), (30.0, -8.0), 2.2))
+    assert a.log_odds == pytest.approx(b.log_odds, abs=0.2)
+
+
+def test_a_cue_at_its_middle_or_absent_says_nothing():
+    assert score_cues({}, bias=0.0) == 0.0
+    for weight in WEIGHTS.values():
+        assert cue_score(weight, weight.middle) == pytest.approx(0.0)
+
+
+def test_signs_follow_physics():
+    assert all((weight.slope < 0.0) == (name in ("swing", "step time")) for name, weight in WEIGHTS.items())
+
+
+def test_one_absurd_value_cannot_decide_alone():
+    for weight in WEIGHTS.values():
+        assert cue_score(weight, 1e9) == cue_score(weight, weight.high)
+        assert cue_score(weight, 1e-9) == cue_score(weight, weight.low)
+
+
+def test_a_tree_without_legs_is_not_judged():
+    stick = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1.0, 0]]))
+    base = check_time_base(Motion(stick, 240.0, np.zeros((100, 3)), SO3.identity(100, 2)))
+    assert not base.is_suspect and "nothing to test" in base.evidence[0]
+
+
+def test_a_clip_of_a_few_frames_or_a_giant_is_not_judged():
+    fast = replace(walk(), rate_hz=480.0)
+    assert not check_time_base(fast[:20]).is_suspect
+    giant = replace(fast, skeleton=human(30.0), root_positions=fast.root_positions * 17.0)
+    assert not check_time_base(giant).is_suspect
+
+
+def test_a_root_that_jumps_is_cut_out():
+    clip = walk()
+    positions = clip.root_positions.copy()
+    positions[:4] = 0.0  # as in captures whose first frames are empty
+    positions[4:, 0] += 5.0
+    assert not check_time_base(replace(clip, root_positions=positions)).is_suspect
+
+
+def test_standing_still_is_not_suspect():
+    still = replace(walk(), root_positions=np.tile(walk().root_positions[:1], (240, 1)))
+    still = replace(still, rotations=SO3(np.tile(walk().rotations.wxyz[:1], (240, 1, 1))))
+    assert not check_time_base(still).is_suspect
+
+
+def test_spans_are_the_stretches_of_true():
+    flags = np.array([True, True, False, True, False, True, True, True])
+    assert list(spans(flags, 2)) == [(0, 2), (5, 8)]
+
+
+def true_rates(mocap: Path) -> dict[str, float]:
+    """Rates judged true by the tables of the data's README."""
+    rates: dict[str, float] = {}
+    for line in (mocap / "README.md").read_text().splitlines():
+        cells = [cell.strip(" *") for cell in line.split("|")]
+        if len(cells) > 5 and cells[1].endswith(".bvh"):
+            rates[cells[1]] = float(cells[6] if len(cells) > 10 else cells[4])
+    with (mocap / "index.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            assert rates[row["file"]] == float(row["fps_true"])
+    return rates
+
+
+@pytest.mark.mocap
+def test_captured_clips_of_60_hz_are_flagged_and_at_most_3_percent_of_the_others(mocap):
+    flagged: dict[str, float] = {}
+    rates = true_rates(mocap)
+    for name in rates:
+        base = check_time_base(load(mocap / "cmu-bvh" / name))
+        if base.is_suspect:
+            flagged[name] = base.suggested_rate_hz
+    fast = {name for name, rate in rates.items() if rate == 60.0}
+    assert len(rates) == 339 and len(fast) == 43
+    assert fast - set(flagged) == set()
+    assert {flagged[name] for name in fast} == {60.0}
+    assert len(set(flagged) - fast) <= 0.03 * (len(rates) - len(fast))
+
+
+@pytest.mark.mocap
+def test_captured_clips_are_not_suspect_once_their_rate_is_right(mocap):
+    fast = [name for name, rate in true_rates(mocap).items() if rate == 60.0]
+    wrong = [name for name in fast if check_time_base(replace(load(mocap / "cmu-bvh" / name), rate_hz=60.0)).is_suspect]
+    assert wrong == []
