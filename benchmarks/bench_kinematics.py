@@ -27,8 +27,8 @@ def rows() -> list[Row]:
     from pymotion.ops.skeleton import fk
 
     rng = np.random.default_rng(3)
-    parents = tree_of_31()
-    skeleton = marey.Skeleton(tuple(f"j{i}" for i in range(31)), parents, rng.normal(0.0, 0.2, (31, 3)))
+    parents, offsets = tree_of_31()
+    skeleton = marey.Skeleton(tuple(f"j{i}" for i in range(31)), parents, 0.01 * offsets)
     motion = marey.Motion(skeleton, 120.0, rng.normal(size=(10_000, 3)), SO3.exp(rng.normal(size=(10_000, 31, 3))))
     matrices, wxyz = motion.rotations.matrix(), motion.rotations.wxyz
     plain = numpy_forward(parents, skeleton.offsets, motion.root_positions, matrices)

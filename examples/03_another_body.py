@@ -1,0 +1,13 @@
+"""Give a motion to another body: proportions change, feet stay planted."""
+
+import marey
+from marey.motion import slide_mm, with_contacts
+from marey.skeleton import human
+
+adult = with_contacts(marey.samples.walk())
+child = marey.retarget(adult, human(1.2))
+print("adult", adult.skeleton.rest_positions()[:, 1].max().round(2), "m to the head joint")
+print("child", child.skeleton.rest_positions()[:, 1].max().round(2), "m to the head joint")
+print(f"largest slide of a planted foot: {slide_mm(child).max():.2f} mm a frame")
+marey.save(child, "03_child.glb")
+marey.save_image(marey.film_strip(child), "03_child.png")
