@@ -10,7 +10,7 @@ from marey.motion._mass import centre_of_mass
 from marey.motion._measures import mean_speed, root_speeds
 from marey.motion._mirror import mirror
 from marey.motion._motion import Contacts, LoadReport, Motion, Source
-from marey.motion._phases import Phase, contact_phases
+from marey.motion._phases import Phase, Plant, contact_phases, feet_down
 from marey.motion._place import headings, place
 from marey.motion._points import contact_positions
 from marey.motion._relative import RelativeRoot, decode_relative_root, encode_relative_root
@@ -24,6 +24,7 @@ __all__ = [
     "Markers",
     "Motion",
     "Phase",
+    "Plant",
     "RelativeRoot",
     "Source",
     "TimeBase",
@@ -37,6 +38,7 @@ __all__ = [
     "decode_relative_root",
     "detect_contacts",
     "encode_relative_root",
+    "feet_down",
     "foot_strikes",
     "gait_cycles",
     "ground_height",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray
-from marey.motion._contacts_rules import is_off_feet, runs
+from marey.motion._contacts_rules import any_of, is_off_feet, runs
 from marey.motion._motion import Contacts
 from marey.motion._points import SIDES, PointTracks
 
-HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean in a cartwheel
+HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean
 HAND_SHORT_S = 0.10  # a hand that carries weight stays at least this long
 BEARING_SHARE = 0.3  # [-] of the contact during which a hand must carry
 
@@ -37,9 +37,7 @@ def contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> C
     return Contacts(tuple(names), np.stack(flags, axis=1) if flags else np.zeros((len(feet), 0), dtype=bool))
 
 
-def hand_contacts(
-    tracks: PointTracks, planted: BoolArray, feet: BoolArray
-) -> tuple[BoolArray, BoolArray]:
+def hand_contacts(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Keep of the point flags ``(F, K)`` those hands that are near the ground and carry the body; tell when ``(F,)``.
 
     A hand at rest on a box, or taking a thing from the floor, is near and still as well; it does not count, because
@@ -56,7 +54,7 @@ def hand_contacts(
             low = float(np.median(tracks.heights[start:stop, k])) < ground + HAND_HEIGHT_M * tracks.size
             carries = float(bearing[start:stop].mean()) > BEARING_SHARE
             kept[start:stop, k] = low and carries and stop - start >= tracks.frames(HAND_SHORT_S)
-    return kept, kept[:, hands].any(axis=1)
+    return kept, any_of(kept[:, hands])
 
 
 def _ground(tracks: PointTracks, feet: BoolArray) -> float:

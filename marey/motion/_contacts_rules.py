@@ -21,7 +21,7 @@ BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, u
 
 def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
-    feet = np.stack([_tidy(planted[:, tracks.columns(side)].any(axis=1), tracks) for side in SIDES], axis=1)
+    feet = np.stack([_tidy(any_of(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
     feet = _without_falling_plants(feet, tracks)
     feet = _without_lifted_plants(feet, tracks)
     feet = np.stack([_with_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
@@ -35,6 +35,11 @@ def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> Bool
     return np.stack([_tidy(feet[:, s], tracks) for s in range(2)], axis=1)
 
 
+def any_of(flags: BoolArray) -> BoolArray:
+    """Return whether any column of flags ``(F, K)`` holds, frame by frame ``(F,)``."""
+    return np.asarray(flags.any(axis=1), dtype=np.bool_)
+
+
 def runs(flags: BoolArray) -> IntArray:
     """Start and stop ``(R, 2)`` of each run of true flags ``(F,)``; the stop is not included."""
     padded = np.concatenate([[False], flags, [False]]).astype(np.int8)
@@ -43,13 +48,18 @@ def runs(flags: BoolArray) -> IntArray:
 
 def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
     """Runs that touch neither end of the clip: those at the ends may be longer than they look."""
-    return [(int(a), int(b)) for a, b in runs(flags) if 0 < a and b < len(flags)]
+    return [(int(a), int(b)) for a, b in runs(flags) if a > 0 and b < len(flags)]
+
+
+def middle(values: FloatArray, start: int, stop: int) -> FloatArray:
+    """Return the middle 60 % of a run, at least one frame: what its blurred ends do not touch."""
+    margin = int(0.2 * (stop - start))
+    return values[start + margin : max(start + margin + 1, stop - margin)]
 
 
 def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
-    """Return whether the centre of mass falls freely over the middle 60 % of a run."""
-    margin = int(0.2 * (stop - start))
-    return float(tracks.falls[start + margin : max(start + margin + 1, stop - margin)].mean()) < FREE_FALL_MPS2
+    """Return whether the centre of mass falls freely in the middle of a run."""
+    return float(middle(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
 
 
 def _tidy(down: BoolArray, tracks: PointTracks) -> BoolArray:
@@ -115,11 +125,11 @@ def _with_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
 def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
     if not all(tracks.columns(side) for side in SIDES):
-        return ~feet.any(axis=1)
+        return ~any_of(feet)
     soles = [tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1) for side in SIDES]
-    left = np.where(feet[:, :1], soles[0], soles[1])
-    right = np.where(feet[:, 1:], soles[1], soles[0])
-    return ~feet.any(axis=1) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
+    left: FloatArray = np.where(feet[:, :1], soles[0], soles[1])
+    right: FloatArray = np.where(feet[:, 1:], soles[1], soles[0])
+    return ~any_of(feet) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
 
 
 def _distance_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -148,7 +158,7 @@ def _without_false_flights(feet: BoolArray, hands: BoolArray, tracks: PointTrack
     calibrated floor it seems to rise); else the time is closed in the middle.
     """
     closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
-    for start, stop in inner_runs(~(feet.any(axis=1) | hands)):
+    for start, stop in inner_runs(~(any_of(feet) | hands)):
         if stop - start < reach and not is_falling(tracks, start, stop):
             first = last = (start + stop + 1) // 2
             closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)

@@ -6,6 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray
 from marey.motion._contacts_hands import contact_track
+from marey.motion._contacts_rules import any_of
 from marey.motion._motion import Contacts, Motion
 from marey.motion._points import SIDES, PointTracks, point_tracks
 
@@ -21,7 +22,7 @@ def threshold_contacts(motion: Motion) -> Contacts:
     """
     tracks = point_tracks(motion)
     planted = low_and_slow(tracks)
-    feet = np.stack([planted[:, tracks.columns(side)].any(axis=1) for side in SIDES], axis=1)
+    feet = np.stack([any_of(planted[:, tracks.columns(side)]) for side in SIDES], axis=1)
     return contact_track(tracks, planted, feet)
 
 
