@@ -3,7 +3,8 @@
 from marey.library._address import content_address
 from marey.library._behaviour import BEHAVIOURS, Features, guess_behaviour, measure_features
 from marey.library._catalogue import CATALOGUE_VERSION, CatalogueError
-from marey.library._library import Library, is_library
+from marey.library._library import Library
+from marey.library._paths import is_library
 from marey.library._records import Added, AddReport, ClipRecord, Query, VerifyReport
 
 __all__ = [

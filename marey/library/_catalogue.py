@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -137,48 +137,52 @@ class Catalogue:
 
     # ---- questions
 
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with _translated(self.path):
+            return self._db.execute(sql, values).fetchall()
+
     def ids(self) -> set[str]:
         """Addresses of all clips."""
-        return {row[0] for row in self._db.execute("SELECT id FROM clips")}
+        return {row[0] for row in self._rows("SELECT id FROM clips")}
 
     def source_of(self, job: Job, stamp: str) -> str | None:
         """Return the clip that this file held when it had the same stamp, if it was read before."""
         query = "SELECT clip FROM sources WHERE path = ? AND options = ? AND stamp = ?"
-        row = self._db.execute(query, (job.absolute, job.options, stamp)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._rows(query, (job.absolute, job.options, stamp))
+        return str(rows[0][0]) if rows else None
 
     def same_motion(self, record: ClipRecord, signature: bytes) -> str | None:
         """Return the clip with the same content, or with the same motion but for rounding."""
-        if self._db.execute("SELECT 1 FROM clips WHERE id = ?", (record.id,)).fetchone():
+        if self._rows("SELECT 1 FROM clips WHERE id = ?", (record.id,)):
             return record.id
         query = (
             "SELECT id, signature FROM clips JOIN signatures ON clip = id "
             "WHERE num_joints = ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
         )
         shape = (record.num_joints, record.num_frames, record.rate_hz)
-        rows = self._db.execute(query, shape)
+        rows = self._rows(query, shape)
         return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)
 
     def find(self, query: Query) -> tuple[ClipRecord, ...]:
         """Return the clips for which every condition holds, in the order of their names."""
         where, values = _conditions(query)
         sql = f"SELECT * FROM clips WHERE {where} ORDER BY name, id LIMIT ?"  # noqa: S608 (values are bound)
-        rows = self._db.execute(sql, (*values, -1 if query.limit is None else query.limit)).fetchall()
+        rows = self._rows(sql, (*values, -1 if query.limit is None else query.limit))
         return tuple(self._record(row) for row in rows)
 
     def named(self, key: str) -> tuple[ClipRecord, ...]:
         """Return the clips whose address begins with ``key`` or whose name is ``key``."""
-        rows = self._db.execute("SELECT * FROM clips WHERE substr(id, 1, ?) = ?", (len(key), key)).fetchall()
+        rows = self._rows("SELECT * FROM clips WHERE substr(id, 1, ?) = ?", (len(key), key))
         if len(key) < 4 or not rows:  # three digits of an address are too few to mean it
-            rows = self._db.execute("SELECT * FROM clips WHERE name = ?", (key,)).fetchall()
+            rows = self._rows("SELECT * FROM clips WHERE name = ?", (key,))
         return tuple(self._record(row) for row in rows)
 
     def names(self) -> tuple[str, ...]:
         """Names of all clips, sorted."""
-        return tuple(row[0] for row in self._db.execute("SELECT name FROM clips ORDER BY name"))
+        return tuple(row[0] for row in self._rows("SELECT name FROM clips ORDER BY name"))
 
     def _record(self, row: Mapping[str, Any]) -> ClipRecord:
-        tags = self._db.execute("SELECT tag FROM tags WHERE clip = ? ORDER BY tag", (row["id"],))
+        tags = self._rows("SELECT tag FROM tags WHERE clip = ? ORDER BY tag", (row["id"],))
         values: dict[str, Any] = {name: row[name] for name in _COLUMNS}
         values |= {name: tuple(json.loads(row[name])) for name in _LISTS}
         return ClipRecord(**values, tags=tuple(tag[0] for tag in tags))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from marey.base import InputError, MissingFileError, UnknownNameError
 from marey.library._ingest import file_stamp, stage_motion
-from marey.library._paths import expand_paths
+from marey.library._paths import expand_paths, is_library
 from marey.library._pool import Answer, answers, count_workers
 from marey.library._records import Added, AddReport, ClipRecord, Job, Query, VerifyReport
 from marey.library._store import Store
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from marey.motion import Motion
 
 Progress = Callable[[int, int, Added], None]  # files done, files in all, what became of the last
-CATALOGUE_NAME: Final = "catalogue.sqlite"
-
-
-def is_library(folder: str | Path) -> bool:
-    """Whether a folder holds a clip library."""
-    return (Path(folder) / CATALOGUE_NAME).is_file()
 
 
 class Library:

@@ -28,6 +28,7 @@ from typing import Any, cast
 from marey.base import MareyError
 from marey.library._catalogue import Catalogue
 from marey.library._disk import ProcessLock, move_whole, write_whole
+from marey.library._paths import CATALOGUE_NAME
 from marey.library._records import Added, ClipRecord, Job
 
 
@@ -66,7 +67,7 @@ class Store:
         self.trash, self.damaged = folder / "trash", folder / "damaged"
         for inner in (folder, self.clips, self.incoming):
             inner.mkdir(parents=True, exist_ok=True)
-        self.catalogue = Catalogue(folder / "catalogue.sqlite")
+        self.catalogue = Catalogue(folder / CATALOGUE_NAME)
         self.recover()
 
     def clip_path(self, clip_id: str) -> Path:

@@ -117,7 +117,7 @@ def test_a_broken_file_names_its_line(run, tmp_path):
 def test_info_prints_one_line_a_file(run, walk):
     result = run("info", walk)
     assert result.code == 0
-    facts = r"  22 joints  120 frames  60 Hz  1\.98 s  height 1\.7\d m  1\.3\d m/s  Y up  .*\n"
+    facts = r"  22 joints  120 frames  60 Hz  1\.98 s  height 1\.7\d m  1\.\d\d m/s  Y up  .*\n"
     assert re.fullmatch(re.escape(str(walk)) + facts, result.out)
 
 

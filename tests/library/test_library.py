@@ -13,6 +13,7 @@ import pytest
 from marey.base import InputError, MareyError, MissingFileError, UnknownNameError
 from marey.io import save, write_clip
 from marey.library import CATALOGUE_VERSION, Library, Query, content_address, is_library
+from marey.library._paths import expand_paths
 from marey.lie import SO3, geodesic_distance
 from marey.motion import LoadReport, Motion
 from marey.skeleton import HUMAN
@@ -268,16 +269,48 @@ def test_a_damaged_catalogue_is_one_clear_error(tmp_path):
         Library(tmp_path)
 
 
-def test_a_first_version_catalogue_still_opens(tmp_path, clips):
-    """The tables as version 1 wrote them; a later version must migrate them."""
+def test_a_catalogue_of_the_first_version_still_opens(tmp_path):
+    """``catalogue-v1.sql`` is what version 1 wrote; it stays as it is, whatever the version of today."""
+    script = Path(__file__).with_name("catalogue-v1.sql").read_text()
+    with sqlite3.connect(tmp_path / "catalogue.sqlite") as db:
+        db.executescript(script)
+    db.close()
+    with Library(tmp_path) as library:
+        record = library.find("07_01")
+        assert (record.behaviour, record.tags, record.num_frames) == ("walk", ("old",), 90)
+        assert library.verify().missing == (record.id,)
+        assert library.add_motion(make_motion(1)).outcome == "added"
+
+
+def test_damage_inside_the_catalogue_is_one_clear_error(tmp_path, clips):
     with Library(tmp_path / "lib") as library:
         library.add(clips)
-    with sqlite3.connect(tmp_path / "lib" / "catalogue.sqlite") as db:
-        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-    db.close()
-    assert tables == {"clips", "tags", "signatures", "sources"}
-    assert version == CATALOGUE_VERSION == 1
+    path = tmp_path / "lib" / "catalogue.sqlite"
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)  # the first page, with the tables' names, stays whole
+    path.write_bytes(data)
+    with pytest.raises(MareyError, match="catalogue"), Library(tmp_path / "lib") as library:
+        library.clips()
+
+
+def test_folders_are_searched_for_clips_only(tmp_path):
+    for name in ("a.bvh", "b/c.AMC", "b/.hidden.bvh", ".git/d.bvh", "notes.txt", "package.json", "e.mp4"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+    (tmp_path / "clip.txt").write_text('{ "Loop": "wrap", "Frames": [] }')
+    np.savez(tmp_path / "shape.npz", betas=np.zeros(10))
+    np.savez(tmp_path / "walk_poses.npz", poses=np.zeros((3, 66)))
+    found = [path.relative_to(tmp_path).as_posix() for path in expand_paths(tmp_path)]
+    assert found == ["a.bvh", "b/c.AMC", "clip.txt", "walk_poses.npz"]
+
+
+def test_a_library_inside_a_folder_is_passed_over_but_can_be_named(tmp_path, clips):
+    with Library(tmp_path / "files" / "lib") as inner, Library(tmp_path / "other") as other:
+        inner.add(clips)
+        assert expand_paths(tmp_path / "files") == tuple(clips)
+        assert len(other.add(tmp_path / "files" / "lib").added) == 3
+        assert {record.name for record in other.clips()} == {"07_01", "07_02", "07_03"}
 
 
 def test_records_are_plain_data(library, clips):
