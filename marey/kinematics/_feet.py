@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.kinematics._plants import Floor, corrections, nearness, plan_plants
+from marey.kinematics._plants import Floor, Plant, corrections, nearness, plan_plants
 from marey.kinematics._two_bone import Limb, has_bones, hold_end, move_limb
 from marey.lie import SO3
 from marey.motion import Motion
@@ -52,7 +52,21 @@ def plant_foot(path: FootPath, floor: Floor | None, rate_hz: float) -> FootPath:
     share = (share / (share + nearness(toes, frames)))[:, None]
     turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
     ankle = share * (new_heel - turned_heel) + (1.0 - share) * (new_toe - turned_toe)
-    return replace(path, ankle=ankle, R_world_ankle=turn @ path.R_world_ankle, heel=turned_heel, toe=turned_toe)
+    return FootPath(
+        ankle,
+        turn @ path.R_world_ankle,
+        turned_heel,
+        turned_toe,
+        path.heel_down & _covered(heels, frames),
+        path.toe_down & _covered(toes, frames),
+    )
+
+
+def _covered(plants: list[Plant], frames: int) -> BoolArray:
+    down = np.zeros(frames, dtype=np.bool_)
+    for plant in plants:
+        down[plant.start : plant.stop] = True
+    return down
 
 
 def _above(path: FloatArray, floor: Floor) -> FloatArray:

@@ -12,7 +12,12 @@ from marey.base import BoolArray, FloatArray
 EASE_S: Final = 0.20  # [s] longest ease-in or ease-out
 EASE_PART: Final = 0.4  # [-] of the free time between two contacts
 BRIDGED_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
-LEVEL_M: Final = 0.015  # [m] contacts nearer than this to the ground are on it; others are on steps or bars
+FREE_M: Final = 0.008  # [m] a point in contact may be this far from its natural path before it starts to creep
+HOLD_M: Final = 0.012  # [m] farther from its natural path a contact ends
+LIFT_M: Final = 0.03  # [m] a ball of the foot that is higher has left the ground and stands on its toes
+CREEP_M: Final = 0.0013  # [m] per frame: nobody sees it
+CREEP_MPS: Final = 0.16  # [m/s] the same at high frame rates
+LEVEL_M: Final = 0.012  # [m] contacts nearer than this to the ground are on it; others are on steps or bars
 TILT_REACH_M: Final = 0.1  # [m] contacts spread over less than this say nothing about how the floor tilts
 
 
@@ -30,7 +35,8 @@ class Floor:
         away = points - middle
         level = away[:, [0, 2]]
         normal = level.T @ level + len(points) * TILT_REACH_M**2 * np.eye(2)
-        slope = np.linalg.solve(normal, level.T @ away[:, 1])
+        a, b, c = float(normal[0, 0]), float(normal[0, 1]), float(normal[1, 1])
+        slope = np.array([[c, -b], [-b, a]]) @ (level.T @ away[:, 1]) / (a * c - b * b)
         return cls(float(middle[1] - slope @ middle[[0, 2]]), slope)
 
     def under(self, points: FloatArray) -> FloatArray:
@@ -43,8 +49,13 @@ class Plant:
     """One contact of one point."""
 
     start: int
-    stop: int  # first frame after it
     place: FloatArray  # (3,) [m] where the point stays
+    path: FloatArray  # (N, 3) [m] where it is, frame by frame: at its place but for the ends of the contact
+
+    @property
+    def stop(self) -> int:
+        """First frame after the contact."""
+        return self.start + len(self.path)
 
 
 def runs(active: BoolArray, bridge: int = 0) -> list[tuple[int, int]]:
@@ -65,11 +76,12 @@ def plan_plants(
 ) -> tuple[list[Plant], list[Plant]]:
     """Choose where heel and toe stay during each contact.
 
-    A contact on its own stays where the point was on average, on the ground. One that begins while the other point
-    of the same foot is down is placed a foot's length from it, so that both can be kept at once.
+    A contact on its own stays where the point was most of the time. One that begins while the other point of the
+    same foot is down is placed a foot's length from it, so that both can be kept at once. A foot rolls into and out
+    of its contacts, so at their ends the point may creep, unseen, towards where it was (:func:`_held`).
 
     Args:
-        heel: natural path of the heel ``(F, 3)`` [m]; ``toe`` likewise.
+        heel: natural path of the heel ``(F, 3)`` [m].
         toe: natural path of the toe ``(F, 3)`` [m].
         heel_down: contact flags ``(F,)``.
         toe_down: contact flags ``(F,)``.
@@ -83,15 +95,52 @@ def plan_plants(
     for start, stop, which in sorted(todo):
         path, other = paths[which], paths[1 - which]
         near = [p for p in plants[1 - which] if p.start < stop and start < p.stop]
-        place = path[start:stop].mean(axis=0)
+        place = np.median(path[start:stop], axis=0)
         place[1] = _levelled(place, floor)
         if near:
             a, b = max(start, near[0].start), min(stop, near[0].stop)
-            foot = (path[a:b] - other[a:b]).mean(axis=0)
+            foot = np.median(path[a:b] - other[a:b], axis=0)
             aside = near[0].place + foot
             place = near[0].place + _lying(foot, _levelled(aside, floor) - near[0].place[1])
-        plants[which].append(Plant(start, stop, place))
+        plants[which].append(_held(path[start:stop], start, place, rate_hz))
     return plants
+
+
+def _held(path: FloatArray, start: int, place: FloatArray, rate_hz: float) -> Plant:
+    """Hold a point at its place for as long as that takes it less than ``HOLD_M`` from its natural path.
+
+    From the frame in which the point is nearest to its place, forwards and backwards, it stays until the natural path
+    is ``FREE_M`` away, then follows no faster than a creep. Small heights are the ground's; a point that
+    lifts while the foot rolls over its toes is let go upwards.
+    """
+    away = np.hypot(path[:, 0] - place[0], path[:, 2] - place[2])
+    core = int(np.argmin(away))
+    creep = min(CREEP_M, CREEP_MPS / rate_hz)
+    held = np.empty_like(path)
+    held[:, 1] = place[1] + _lifted(path[:, 1] - place[1])
+    held[core:, [0, 2]] = _followed(path[core:, [0, 2]], place[[0, 2]], creep)
+    held[: core + 1, [0, 2]] = _followed(path[core::-1, [0, 2]], place[[0, 2]], creep)[::-1]
+    far = np.flatnonzero(np.hypot(*(held - path)[:, [0, 2]].T) > HOLD_M)
+    first = int(far[far < core].max(initial=-1)) + 1
+    last = int(far[far > core].min(initial=len(path)))
+    return Plant(start + first, place, held[first:last])
+
+
+def _followed(path: FloatArray, place: FloatArray, creep: float) -> FloatArray:
+    at = place.copy()
+    followed = np.empty_like(path)
+    for f, natural in enumerate(path):
+        gap = natural - at
+        size = float(np.hypot(gap[0], gap[1]))
+        if f > 0 and size > FREE_M:
+            at = at + gap * (min(creep, size - FREE_M) / size)
+        followed[f] = at
+    return followed
+
+
+def _lifted(rise: FloatArray) -> FloatArray:
+    """Nothing below the ground, hardly anything near it, all of it from ``LIFT_M`` on."""
+    return rise * (1.0 - _step(rise / LIFT_M))
 
 
 def _levelled(place: FloatArray, floor: Floor) -> float:
@@ -114,7 +163,7 @@ def corrections(path: FloatArray, plants: list[Plant], rate_hz: float) -> FloatA
     frames = len(path)
     shift = np.zeros((frames, 3))
     for plant in plants:
-        shift[plant.start : plant.stop] = plant.place - path[plant.start : plant.stop]
+        shift[plant.start : plant.stop] = plant.path - path[plant.start : plant.stop]
     edges = [0, *(i for plant in plants for i in (plant.start, plant.stop)), frames]
     for k, (a, b) in enumerate(zip(edges[::2], edges[1::2], strict=True)):
         if b > a:
@@ -144,12 +193,18 @@ def _step(x: FloatArray) -> FloatArray:
 
 
 def nearness(plants: list[Plant], frames: int) -> FloatArray:
-    """Weight ``(F,)`` of a point: large in contact, falling off with the number of frames to the nearest one."""
-    gap = np.full(frames, float(frames + 1))
+    """Weight ``(F,)`` of a point: the square of how many frames deep it is in a contact; outside, next to nothing.
+
+    Where heel and toe are both down, the weight so passes smoothly from the one that lifts first to the other.
+    """
     t = np.arange(frames)
+    weight = np.full(frames, 0.01 / (frames + 1.0))
     for plant in plants:
-        gap = np.minimum(gap, np.maximum(np.maximum(plant.start - t, t - plant.stop + 1), 0))
-    return 1.0 / (gap + 0.01)
+        since = t - plant.start + 1 if plant.start > 0 else np.full(frames, frames)
+        until = plant.stop - t if plant.stop < frames else np.full(frames, frames)
+        depth = np.minimum(since, until)
+        weight = np.maximum(weight, np.where(depth > 0, depth**2, 0.01 / (1.0 + np.maximum(-depth, 0))))
+    return weight
 
 
 def raised_floor(needed: FloatArray, rate_hz: float, seconds: float = 0.15) -> FloatArray:
@@ -159,5 +214,4 @@ def raised_floor(needed: FloatArray, rate_hz: float, seconds: float = 0.15) -> F
     padded = np.concatenate([np.full(2 * half, needed[0]), needed, np.full(2 * half, needed[-1])])
     highest = np.lib.stride_tricks.sliding_window_view(padded, width).max(axis=1)
     window = np.hanning(width + 2)[1:-1]
-    smooth: FloatArray = np.convolve(highest, window / window.sum(), mode="valid")
-    return smooth
+    return np.lib.stride_tricks.sliding_window_view(highest, width) @ (window / window.sum())

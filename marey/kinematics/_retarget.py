@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,11 +14,12 @@ from marey.kinematics._plants import Floor, raised_floor
 from marey.kinematics._transfer import transfer_rotations
 from marey.kinematics._two_bone import Limb
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions, with_contacts
+from marey.motion import Contacts, Motion, contact_positions, lowpass, with_contacts
 from marey.skeleton import HUMAN, RoleMap, Skeleton, contact_points, joint_positions, role_map, t_pose
 
 LEG_STRETCH: Final = 0.9985  # [-] standing people have legs as straight as this; beyond, the knee angle jumps
 ARM_STRETCH: Final = 0.9985
+TOE_HZ: Final = 6.0  # [Hz] toes bend once a step; what is faster in captures is noise
 SIDES: Final = ("left", "right")
 _LEG: Final = ("hip", "knee", "ankle")
 _ARM: Final = ("shoulder", "elbow", "wrist")
@@ -40,7 +42,9 @@ def retarget(
 
     This holds for the middle of the hips, the ankles and the wrists; bones keep the target's lengths, point where the
     source's pointed, and are bent by the analytic limb solver to reach. While a heel or toe is in contact it
-    stays put on the ground, and the body is lowered a little where a leg would be too short.
+    stays put on the ground, and the body is lowered a little where a leg would be too short. The contact track is
+    carried over; where a foot already moves (as it lands, or rolls off its toes) by more than 12 mm from its
+    plant, that contact begins later or ends sooner.
 
     Args:
         motion: any clip whose legs have known roles.
@@ -50,7 +54,7 @@ def retarget(
         target_roles: likewise for ``target``.
 
     Returns:
-        A motion with the frames, rate and contact track of the source; ``load_report.notes`` tells the scale.
+        A motion with the frames and rate of the source; ``load_report.notes`` tells the scale.
 
     Raises:
         InputError: one of the skeletons has no legs that we know of.
@@ -61,7 +65,7 @@ def retarget(
         motion = with_contacts(motion)
     job = _Job.between(motion, roles, target, target_roles)
     moved = _with_arms(job, _with_legs(job, _posed(job), keep_plants=contacts))
-    return replace(moved, contacts=_kept(motion.contacts, target, target_roles))
+    return replace(moved, contacts=_known(moved.contacts, target, target_roles))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +113,7 @@ def _posed(job: _Job) -> Motion:
 def _with_legs(job: _Job, moved: Motion, *, keep_plants: bool) -> Motion:
     """Ankles where they shall be, feet planted while in contact, the body lowered where a leg is too short."""
     limbs = {side: Limb.named(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
+    moved = _calm_toes(moved, job.target_roles) if keep_plants else moved
     paths = {side: _foot_path(job, moved, side) for side in SIDES}
     if keep_plants:
         floor = _floor(job)
@@ -119,7 +124,29 @@ def _with_legs(job: _Job, moved: Motion, *, keep_plants: bool) -> Motion:
     moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
     for side in SIDES:
         moved = reach(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=LEG_STRETCH)
-    return moved
+    return replace(moved, contacts=_with_feet(job.motion.contacts, paths))
+
+
+def _calm_toes(moved: Motion, roles: RoleMap) -> Motion:
+    """Low-pass the toe joints: captured toe angles tremble by up to 15 degrees a frame, and planted toes do not."""
+    toes = [roles[f"{side}_foot"] for side in SIDES if f"{side}_foot" in roles]
+    if not toes or moved.rate_hz <= 2.0 * TOE_HZ or moved.num_frames < 4:
+        return moved
+    wxyz = moved.rotations.wxyz.copy()
+    wxyz[:, toes] = lowpass(moved, TOE_HZ).rotations.wxyz[:, toes]
+    return replace(moved, rotations=SO3(wxyz))
+
+
+def _with_feet(track: Contacts | None, paths: Mapping[str, FootPath]) -> Contacts | None:
+    """The contact track, feet where they were planted."""
+    if track is None:
+        return None
+    active = track.active.copy()
+    for side, path in paths.items():
+        for name, down in ((f"{side}_heel", path.heel_down), (f"{side}_toe", path.toe_down)):
+            if name in track.names:
+                active[:, track.names.index(name)] = down
+    return Contacts(track.names, active)
 
 
 def _with_arms(job: _Job, moved: Motion) -> Motion:
@@ -159,7 +186,7 @@ def _floor(job: _Job) -> Floor | None:
     return Floor.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
 
 
-def _kept(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:
+def _known(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:
     """The contact track, without points that the target lacks."""
     if track is None:
         return None

@@ -21,7 +21,7 @@ ANKLE_HEIGHT: Final = 0.039 / 0.491
 BALL_HEIGHT: Final = 0.010 / 0.491
 BALL_REACH: Final = 0.078 / 0.491  # ankle to ball, along the ground
 TOE_LENGTH: Final = 0.040 / 0.491  # ball to the end of the toes
-HEEL_PART: Final = 0.40  # of the way ankle to ball, backwards from the ankle
+HEEL_PART: Final = 0.18  # of the way ankle to ball, backwards: middle of the heel pad, on which a rounded heel rolls
 PALM_PART: Final = 0.5  # of the way wrist to finger tip
 HAND_LENGTH: Final = 0.105 / 0.491
 
