@@ -43,7 +43,7 @@ def fit_coefficients(curve: UniformBSpline, t: FloatArray, values: ArrayLike, we
 def sparse_rows(values: FloatArray, columns: IntArray, num_columns: int) -> csr_array:
     """Matrix ``(m, num_columns)`` with the given values ``(m, k)`` in the given columns of each row."""
     rows, width = values.shape
-    starts = np.arange(0, (rows + 1) * width, width) if width else np.zeros(rows + 1, dtype=np.int64)
+    starts = np.arange(rows + 1, dtype=np.int64) * np.int64(width)
     return cast("csr_array", _sparse.csr_array((values.ravel(), columns.ravel(), starts), (rows, num_columns)))
 
 

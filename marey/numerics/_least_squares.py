@@ -20,7 +20,7 @@ Function = Callable[[FloatArray], ArrayLike]
 SETTLED_COSINE = float(np.sqrt(EPS))  # [-] below, a step could lower the cost by no more than its rounding
 SETTLED_STEP = 1e-9  # [-] of the variables; below, the residuals are at the rounding of their own terms
 ROUNDING = 4 * EPS  # [-] of the cost; a step that raises it by less may still be a good one
-TOO_LARGE = 1e150  # its square is still finite
+TOO_LARGE = 1e140  # sums of its square are still finite
 MAX_TRIALS = 40  # damping grows from its floor to its ceiling in 34
 
 
@@ -108,16 +108,16 @@ class _Search:
         self.lower, self.upper, self.tolerance = lower, upper, tolerance
         self.x, self.iterations, self.evaluations, self.damping, self.optimality = x, 0, 0, 1e-3, 0.0
         self.residual = self.evaluate(x)
-        self.first_norm = float(np.linalg.norm(self.residual))
 
     def run(self, max_iterations: int) -> SolveStatus:
         if not self.is_finite(self.residual):
             return SolveStatus.NOT_FINITE
+        first_norm = np.linalg.norm(self.residual)
         while True:
-            if np.linalg.norm(self.residual) <= ROUNDING * self.first_norm:
+            if np.linalg.norm(self.residual) <= ROUNDING * first_norm:
                 return SolveStatus.CONVERGED
             J = self.differentiate()
-            if not np.isfinite(J).all():
+            if not self.is_finite(J):
                 return SolveStatus.NOT_FINITE
             free = self.free(J)
             self.optimality = _cosine(J[:, free], self.residual)
@@ -141,7 +141,8 @@ class _Search:
             moved = self.x.copy()
             moved[free] = np.clip(moved[free] + step, self.lower[free], self.upper[free])
             residual = self.evaluate(moved)
-            is_better = self.is_finite(residual) and residual @ residual <= cost * (1.0 + ROUNDING)
+            limit = cost * (1.0 + ROUNDING) if trial == 0 else cost
+            is_better = self.is_finite(residual) and residual @ residual < limit
             self.damping = float(np.clip(self.damping * (0.3 if is_better else 4.0), 1e-12, 1e8))
             if is_better:
                 has_moved = bool(np.any(moved != self.x))
@@ -179,8 +180,8 @@ class _Search:
         return self.optimality <= SETTLED_COSINE or is_short
 
     @staticmethod
-    def is_finite(residual: FloatArray) -> bool:
-        return bool(np.isfinite(residual @ residual))
+    def is_finite(values: FloatArray) -> bool:
+        return bool(np.abs(values).max(initial=0.0) < TOO_LARGE)  # false for NaN too
 
     def result(self, status: SolveStatus) -> LeastSquaresResult:
         residual = np.clip(np.nan_to_num(self.residual, nan=TOO_LARGE), -TOO_LARGE, TOO_LARGE)

@@ -1,0 +1,77 @@
+"""Compiled loops give the same bits as numpy, and load only when they pay."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from marey.lie import SO3, _formulas, _quaternions
+
+SHAPES = [
+    ((5, 1, 3), (4, 3)),
+    ((5, 1), (5, 4)),
+    ((), (3,)),
+    ((4,), (6, 4)),
+    ((2, 1, 3, 1), (2, 5, 3, 7)),
+    ((1,), ()),
+    ((1, 1), (3, 1)),
+    ((7, 2), (7, 2)),
+    ((0,), ()),
+    ((3, 0), (1, 1)),
+]
+
+
+def parts(array: np.ndarray) -> np.ndarray:
+    return np.moveaxis(array, -1, 0)
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_kernels_and_numpy_give_the_same_bits_for_every_broadcast(left, right):
+    import marey.lie._quaternion_kernels  # noqa: F401  from here on small batches use it too
+
+    rng = np.random.default_rng(0)
+    p, q, points = SO3.random(rng, *left), SO3.random(rng, *right), rng.normal(size=(*right, 3))
+    product = np.stack(_formulas.polished(*_formulas.product(*parts(p.wxyz), *parts(q.wxyz))), axis=-1)
+    rotated = np.stack(_formulas.rotated(*parts(p.wxyz), *parts(points)), axis=-1)
+    entries = np.stack(_formulas.matrix_entries(*parts(p.wxyz)), axis=-1)
+    np.testing.assert_array_equal((p @ q).wxyz, product)
+    np.testing.assert_array_equal(p @ points, rotated)
+    np.testing.assert_array_equal(p.matrix(), entries.reshape(*left, 3, 3))
+
+
+def test_kernels_read_arrays_of_any_layout():
+    import marey.lie._quaternion_kernels  # noqa: F401
+
+    rng = np.random.default_rng(1)
+    r = SO3.random(rng, 6)
+    points = np.asfortranarray(rng.normal(size=(6, 3)))
+    np.testing.assert_array_equal(r @ points, r @ np.ascontiguousarray(points))
+    strided = rng.normal(size=(6, 6))[:, ::2]
+    np.testing.assert_array_equal(r @ strided, r @ strided.copy())
+    assert points.flags.writeable  # the caller's array is left as it was
+
+
+def test_drift_of_a_product_is_polished_to_rounding():
+    off = np.array([1.0, 0.0, 0.0, 0.0]) * (1.0 + 1e-9)
+    w, x, y, z = _formulas.polished(*off)
+    assert abs(np.sqrt(w * w + x * x + y * y + z * z) - 1.0) < 1e-15
+
+
+def test_small_work_does_not_load_the_compiler():
+    code = (
+        "import sys, numpy as np; from marey.lie import SO3; r = SO3.random(np.random.default_rng(0), 100, 31); "
+        "(r @ r).slerp(r, 0.5).matrix(); r @ np.zeros(3); "
+        "assert 'numba' not in sys.modules and 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_large_batches_use_the_compiled_loops():
+    assert _quaternions.KERNEL_SIZE < 10_000 * 31
+    r = SO3.random(np.random.default_rng(0), _quaternions.KERNEL_SIZE)
+    identity = (r @ r.inverse()).wxyz
+    assert _quaternions.KERNELS in sys.modules
+    np.testing.assert_allclose(identity, np.broadcast_to([1.0, 0.0, 0.0, 0.0], identity.shape), atol=1e-15)
