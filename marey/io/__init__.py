@@ -1,7 +1,10 @@
 """Readers and writers: any motion file in, any motion file out."""
 
 from marey.io._amass import read_amass
+from marey.io._amc import read_amc
+from marey.io._asf import read_asf
 from marey.io._bvh import read_bvh
+from marey.io._bvh_write import write_bvh
 from marey.io._c3d import read_c3d
 from marey.io._c3d_load import load_markers
 from marey.io._c3d_star import markers_to_motion
@@ -23,6 +26,8 @@ __all__ = [
     "load_table",
     "markers_to_motion",
     "read_amass",
+    "read_amc",
+    "read_asf",
     "read_bvh",
     "read_c3d",
     "read_clip",
@@ -30,6 +35,7 @@ __all__ = [
     "read_gltf",
     "read_trc",
     "save",
+    "write_bvh",
     "write_clip",
     "write_gltf",
 ]

@@ -12,6 +12,7 @@ from marey.base import BoolArray, FloatArray, FormatError
 from marey.io._text import TextFile, parse_float, printable
 
 MAX_VALUE: Final = 1e9  # [deg or unit]
+MAX_VALUES: Final = 4_000_000  # frames times values, unless the file is large enough to hold them
 
 
 @dataclass(slots=True)
@@ -50,14 +51,14 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
         if not words or words[0][0] == "#":
             continue
         if len(words) == 1 and words[0].isdecimal():
-            _new_frame(state, number)
+            _new_frame(text, state, number)
         elif words[0][0] == ":":
             _keyword(text, state, words, number)
         else:
             _bone(text, state, words, number)
     if not state.rows:
         raise text.error_on_line("the file holds no frames", max(number - 1, 1), "Check that this is an AMC file.")
-    _finish_frame(state)
+    _finish_frame(text, state)
     return _finish(text, state)
 
 
@@ -70,15 +71,20 @@ def _slots(names: Sequence[str], dofs: Sequence[Sequence[str]]) -> dict[str, tup
     return slots
 
 
-def _new_frame(state: _State, line: int) -> None:
+def _new_frame(text: TextFile, state: _State, line: int) -> None:
     if state.rows:
-        _finish_frame(state)
+        _finish_frame(text, state)
+    if (len(state.rows) + 1) * len(state.turns) > max(MAX_VALUES, len(text.data)):
+        what = f"most of the {len(state.turns)} values are missing from every frame"
+        raise text.error_on_line(what, line, "Use the skeleton that belongs to this motion.")
     state.rows.append([0.0] * len(state.turns))
     state.lines.append(line)
     state.bones = set()
 
 
-def _finish_frame(state: _State) -> None:
+def _finish_frame(text: TextFile, state: _State) -> None:
+    if not state.bones:
+        raise text.error_on_line("this frame has no bones", state.lines[-1], "Export the motion again.")
     if len(state.bones) < len(state.slots):
         for name, (_, count) in state.slots.items():
             if count and name not in state.bones:

@@ -82,7 +82,7 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
         (file.root.axis, *("".join(d[1] for d in b.dof if d[0] == "r") for b in order)),
         guess,
         file.degrees,
-        tuple([*file.warnings, *warnings, *([guess.warning] if guess.warning else [])]),
+        (*file.warnings, *warnings, *([guess.warning] if guess.warning else [])),
     )
 
 

@@ -20,10 +20,8 @@ SAME_TURN: Final = 1e-9  # [rad] the same for a rotation
 
 def written_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, ...], ...]:
     """Channel names of each joint, widened where the file's own cannot express the motion."""
-    joints = motion.skeleton.num_joints
-    if source is None:
-        names = [(*POSITIONS, *ROTATIONS), *([ROTATIONS] * (joints - 1))]
-    else:
+    names: list[tuple[str, ...]] = [(*POSITIONS, *ROTATIONS), *([ROTATIONS] * (motion.skeleton.num_joints - 1))]
+    if source is not None:
         names = [tuple(n) for n in cast(Sequence[Sequence[str]], source.layout["channels"])]
     for joint in _needing_rotation(motion, source, names):
         names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
@@ -68,9 +66,7 @@ def _track(motion: Motion, joint: int) -> FloatArray | None:
     return None if motion.translations is None else motion.translations[:, joint]
 
 
-def channel_table(
-    motion: Motion, source: Source | None, names: Sequence[Sequence[str]], metres: float
-) -> FloatArray:
+def channel_table(motion: Motion, source: Source | None, names: Sequence[Sequence[str]], metres: float) -> FloatArray:
     """Channel values ``(F, C)`` [deg, file unit], columns joint by joint; rows left out by the reader return first."""
     layout = ChannelMap.from_names(names)
     own = _own_channels(motion, source, layout)

@@ -9,9 +9,13 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError
+from marey.io._bvh_halves import compose_table, read_in_halves
+from marey.io._euler import ChannelMap
 from marey.io._text import TextFile, is_decimal_comma, parse_float, printable
 
 MAX_CHANNEL: Final = 1e9  # [deg or unit] far above any capture; keeps every later product finite
+MAX_ROTATIONS: Final = 2_000_000  # frames times joints, unless the file is as large as such a motion should be
+BYTES_A_ROTATION: Final = 2  # the shortest way to write a joint's turn, a digit and a blank
 _FIELD: Final = re.compile(rb"[\s:]*(frames|frame[ \t]*time)[ \t]*:?[ \t]*([^\s:]*)", re.IGNORECASE)
 
 
@@ -20,6 +24,7 @@ class BvhFrames:
     """What follows the word MOTION."""
 
     channels: FloatArray  # (F, C) [deg or file unit], read-only
+    wxyz: FloatArray  # (F, J, 4) local rotations in the file's axes, read-only
     frame_time: str  # as the header spells it, empty if it does not
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
@@ -32,17 +37,22 @@ class _Announced:
     data_at: int  # byte where the values begin
 
 
-def read_frames(text: TextFile, start: int, num_channels: int) -> BvhFrames:
-    """Read the table of channel values that starts after byte ``start``."""
+def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
+    """Read the table of channel values that starts after byte ``start``, and the rotations it makes."""
     said = _read_fields(text, start)
-    values, scan = _scan(text, said, num_channels)
+    table = read_in_halves(text, said.data_at, said.frames or 0, layout)
+    if table is not None:
+        _check_range(text, table.channels, said.data_at)
+        return BvhFrames(table.channels, table.wxyz, said.frame_time, (), ())
+    values, scan = _scan(text, said, layout.num_channels)
     warnings: list[str] = []
     notes: list[str] = []
-    count = _count_frames(text, said, num_channels, scan, warnings, notes)
-    channels = values[: count * num_channels].reshape(count, num_channels)
+    count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
+    channels = values[: count * layout.num_channels].reshape(count, layout.num_channels)
     _check_range(text, channels, said.data_at)
+    _check_size(text, count, len(layout.names))
     channels.setflags(write=False)
-    return BvhFrames(channels, said.frame_time, tuple(warnings), tuple(notes))
+    return BvhFrames(channels, compose_table(channels, layout), said.frame_time, tuple(warnings), tuple(notes))
 
 
 def _read_fields(text: TextFile, at: int) -> _Announced:
@@ -77,16 +87,21 @@ class _Scan:
 
 def _scan(text: TextFile, said: _Announced, num_channels: int) -> tuple[FloatArray, _Scan]:
     """Read all numbers. Memory follows what the file holds, never what it announces."""
-    from marey.io._text_kernels import parse_numbers
-
     room = (len(text.data) - said.data_at) // 2 + 1  # a number and its separator take two bytes
     guess = room if said.frames is None else min(room, (said.frames + 1) * num_channels)
     values = np.empty(guess)
-    scan = _Scan(*parse_numbers(text.array(), said.data_at, values, num_channels))
-    if scan.count == guess and not scan.is_bad and scan.stopped_at < len(text.data) and guess < room:
+    scan = _parse(text, said.data_at, values, num_channels)
+    if scan.count == guess < room and scan.stopped_at < len(text.data) and not scan.is_bad:
         values = np.empty(room)
-        scan = _Scan(*parse_numbers(text.array(), said.data_at, values, num_channels))
+        scan = _parse(text, said.data_at, values, num_channels)
     return values, scan
+
+
+def _parse(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _Scan:
+    from marey.io._text_kernels import parse_numbers
+
+    count, stopped, odd, odd_count, in_line, is_bad = parse_numbers(text.array(), at, values, num_channels)
+    return _Scan(int(count), int(stopped), int(odd), int(odd_count), int(in_line), is_bad)
 
 
 def _count_frames(
@@ -139,3 +154,10 @@ def _check_range(text: TextFile, channels: FloatArray, data_at: int) -> None:
     line = text.line_at(data_at) + 1 + frame
     what = f"channel {column + 1} of frame {frame} is {channels[frame, column]:g}"
     raise FormatError(what, text.path, line, f"No capture exceeds {MAX_CHANNEL:g}; correct the value.")
+
+
+def _check_size(text: TextFile, frames: int, joints: int) -> None:
+    """Refuse a small file that would become a huge motion: many joints without channels, many frames."""
+    if frames * joints > max(MAX_ROTATIONS, len(text.data) // BYTES_A_ROTATION):
+        what = f"{frames} frames of {joints} joints, most of them without channels, are too many"
+        raise text.error(what, len(text.data) - 1, "Remove the joints that never move.")

@@ -12,6 +12,7 @@ from marey.io._text import TextFile, is_decimal_comma, parse_float, printable
 from marey.skeleton import MAX_JOINTS
 
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
+MAX_OFFSET: Final = 1e9  # file units; keeps every later product finite
 Vector = tuple[float, float, float]
 _CHANNEL: Final = {name.lower(): name for name in CHANNELS}
 _WORDS: Final = re.compile(r"\n|[{}]|[^\s{}]+")
@@ -28,28 +29,32 @@ class BvhHeader:
     offsets: list[Vector] = field(default_factory=list[Vector])
     channels: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     end_sites: list[tuple[int, Vector]] = field(default_factory=list[tuple[int, Vector]])  # joint, offset
-    warnings: list[str] = field(default_factory=list[str])
 
 
-def read_header(text: TextFile) -> tuple[BvhHeader, int]:
-    """Parse up to the line that begins with MOTION; returns the tree and the byte after that word."""
-    motion = _MOTION.search(text.data)
-    stop = motion.start() if motion else len(text.data)
-    parser = _Parser(text, stop)
+def find_motion(text: TextFile) -> tuple[int, int]:
+    """Where the word MOTION begins and ends; it counts only at the start of a line."""
+    match = _MOTION.search(text.data)
+    if match is not None:
+        return match.start(), match.end()
+    parse_header(text)  # a fault of the hierarchy explains more than a missing section
+    raise text.error("there is no MOTION section", len(text.data) - 1, "The file was cut short: export it again.")
+
+
+def parse_header(text: TextFile) -> BvhHeader:
+    """Parse a text that ends where MOTION begins."""
+    parser = _Parser(text)
     parser.run()
-    if motion is None:
-        raise text.error("there is no MOTION section", len(text.data) - 1, "The file was cut short: export it again.")
-    return parser.tree, motion.end()
+    return parser.tree
 
 
 class _Parser:
     """Walks the words of the header with a stack of open braces; nothing recurses."""
 
-    __slots__ = ("at", "open", "stop", "text", "tree", "unset", "words")
+    __slots__ = ("at", "open", "text", "tree", "unset", "words")
 
-    def __init__(self, text: TextFile, stop: int) -> None:
-        self.text, self.stop, self.at = text, stop, 0
-        self.words: list[str] = _WORDS.findall(text.data[:stop].decode("utf-8", errors="replace"))
+    def __init__(self, text: TextFile) -> None:
+        self.text, self.at = text, 0
+        self.words: list[str] = _WORDS.findall(text.data.decode("utf-8", errors="replace"))
         self.tree = BvhHeader()
         self.open: list[int] = []  # joints whose braces are open
         self.unset: set[int] = set()  # joints whose OFFSET has not come yet
@@ -101,7 +106,7 @@ class _Parser:
         word = words[at] if at < len(words) else ""
         self.at = at + 1
         value = parse_float(word)
-        if value is None:
+        if value is None or abs(value) > MAX_OFFSET:
             raise self.no_number(word.strip(), what)
         return value
 
@@ -110,7 +115,7 @@ class _Parser:
             return self.error(f"{what} has too few numbers", "Check that the line was not truncated.")
         if is_decimal_comma(word):
             return self.error(f"'{printable(word)}' has a decimal comma", "Write decimals with a point.")
-        return self.error(f"'{printable(word)}' in {what} is not a finite number", "Correct the value.")
+        return self.error(f"'{printable(word)}' in {what} is not a usable number", "Correct the value.")
 
     def root(self) -> None:
         if self.tree.names:

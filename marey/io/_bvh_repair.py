@@ -9,9 +9,11 @@ import numpy as np
 from marey.base import FloatArray
 from marey.io._euler import NONE, ChannelMap
 from marey.io._units import HEIGHT_OF_REACH, METRES, reach
+from marey.motion import Motion
 from marey.skeleton import Skeleton
 
 CMU_NAMES: Final = frozenset({"Hips", "LHipJoint", "RHipJoint", "LowerBack", "Spine1", "Neck1", "LeftFingerBase"})
+FLIP_DEG: Final = 40.0  # a joint at 120 Hz would need 4800 degrees a second; markers were swapped or lost
 CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
 
 
@@ -53,10 +55,25 @@ def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
 
 
 def _count_empty(channels: FloatArray) -> int:
-    filled = np.flatnonzero(channels.any(axis=1))
-    return int(filled[0]) if len(filled) else 0
+    """How many rows at the start are all zero, unless all rows are."""
+    count = 0
+    while count < len(channels) and not channels[count].any():
+        count += 1
+    return 0 if count == len(channels) else count
 
 
 def _lacks_thorax(raw: Skeleton) -> bool:
     names = ("Neck", "LeftShoulder", "RightShoulder")
     return all(n in raw.names and not raw.offsets[raw.index(n)].any() for n in names)
+
+
+def joint_flips(motion: Motion) -> tuple[str, ...]:
+    """A warning that names the joints which turn by more than ``FLIP_DEG`` from one frame to the next."""
+    wxyz = motion.rotations.wxyz
+    cosines = np.abs(np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1]))
+    counts = (cosines < np.cos(np.deg2rad(0.5 * FLIP_DEG))).sum(axis=0)
+    joints = sorted(np.flatnonzero(counts).tolist(), key=lambda j: -int(counts[j]))
+    if not joints:
+        return ()
+    named = ", ".join(f"{motion.skeleton.names[j]} x{counts[j]}" for j in joints)
+    return (f"joints turn by more than {FLIP_DEG:g} degrees between two frames: {named}",)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -31,7 +32,7 @@ class BvhPlan:
     order: IntArray  # (J,) joints as the file lists them: depth first
     channels: tuple[tuple[str, ...], ...]  # (J,)
     offsets: FloatArray  # (J, 3) file units and axes
-    sites: tuple[tuple[int, FloatArray], ...]  # end sites: joint, offset
+    sites: dict[int, list[FloatArray]]  # end sites by joint
     frame_time: str
     decimals: int
 
@@ -94,20 +95,19 @@ def _depth_first(parents: IntArray) -> IntArray:
     return np.array(order, dtype=np.int64)
 
 
-def _sites(motion: Motion, source: Source | None, metres: float) -> tuple[tuple[int, FloatArray], ...]:
+def _sites(motion: Motion, source: Source | None, metres: float) -> dict[int, list[FloatArray]]:
     """End sites: those of the file, else one for each leaf and each tip."""
     tips = motion.skeleton.tips / metres
     if source is None:
         has_child = np.isin(np.arange(len(tips)), motion.skeleton.parents)
-        return tuple((j, tips[j]) for j in np.flatnonzero(~has_child | tips.any(axis=1)).tolist())
+        return {j: [tips[j]] for j in np.flatnonzero(~has_child | tips.any(axis=1)).tolist()}
     tips = to_file(tips, source.up)
     ratio = source.metres_per_unit / metres
-    seen: set[int] = set()
-    sites: list[tuple[int, FloatArray]] = []
+    sites: dict[int, list[FloatArray]] = {}
     for joint, offset in cast(Sequence[tuple[int, Any]], source.layout.get("end_sites", ())):
-        sites.append((int(joint), np.asarray(offset, dtype=np.float64) * ratio if joint in seen else tips[joint]))
-        seen.add(joint)
-    return tuple(sites)
+        own: FloatArray = np.asarray(offset, dtype=np.float64) * ratio
+        sites[joint] = [*sites[joint], own] if joint in sites else [tips[joint]]
+    return sites
 
 
 def _frame_time(rate_hz: float, source: Source | None) -> str:
@@ -140,10 +140,9 @@ def _joint_lines(plan: BvhPlan, joint: int, depth: int) -> list[str]:
     lines = [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
     lines.append(f"{inner}OFFSET {_numbers(plan.offsets[joint], plan.decimals)}")
     lines.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
-    for carrier, offset in plan.sites:
-        if carrier == joint:
-            lines += [f"{inner}End Site", f"{inner}{{"]
-            lines += [f"{inner}\tOFFSET {_numbers(offset, plan.decimals)}", f"{inner}}}"]
+    for offset in plan.sites.get(joint, ()):
+        lines += [f"{inner}End Site", f"{inner}{{"]
+        lines += [f"{inner}\tOFFSET {_numbers(offset, plan.decimals)}", f"{inner}}}"]
     return lines
 
 
@@ -157,9 +156,9 @@ def _numbers(values: FloatArray, decimals: int) -> str:
 
 def _in_file_order(table: FloatArray, plan: BvhPlan) -> FloatArray:
     """Columns of the motion's joints, one after the other, as the depth-first file lists them."""
-    starts = np.cumsum([0, *(len(c) for c in plan.channels)])
-    columns = [np.arange(starts[j], starts[j + 1]) for j in plan.order]
-    return np.ascontiguousarray(table[:, np.concatenate(columns)])
+    stops = list(accumulate(len(channels) for channels in plan.channels))
+    columns = [c for j in plan.order.tolist() for c in range(stops[j] - len(plan.channels[j]), stops[j])]
+    return np.ascontiguousarray(table[:, columns])
 
 
 def _format(rows: FloatArray, decimals: int) -> bytes:
@@ -169,4 +168,3 @@ def _format(rows: FloatArray, decimals: int) -> bytes:
         raise InputError(f"a value of {np.abs(rows).max():g} is too large for a BVH file", "Check the motion's unit")
     out = np.empty(24 * rows.size, dtype=np.uint8)
     return out[: format_table(rows, decimals, out)].tobytes()
-

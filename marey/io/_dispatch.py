@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -25,6 +25,8 @@ READERS: Final = {
     ".npz": ("marey.io._amass", "read_amass"),
     ".json": ("marey.io._deepmimic", "read_deepmimic"),
     ".txt": ("marey.io._deepmimic", "read_deepmimic"),
+    ".c3d": ("marey.io._c3d", "read_c3d"),
+    ".trc": ("marey.io._trc", "read_trc"),
 }
 WRITERS: Final = {
     ".bvh": ("marey.io._bvh_write", "write_bvh"),
@@ -32,7 +34,8 @@ WRITERS: Final = {
     ".gltf": ("marey.io._gltf", "write_gltf"),
     ".safetensors": ("marey.io._clip", "write_clip"),
 }
-MARKERS: Final = (".c3d", ".trc")
+READABLE_SUFFIXES: Final = tuple(READERS)  # of files that load() takes
+WRITABLE_SUFFIXES: Final = tuple(WRITERS)  # of files that save() makes
 
 
 def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
@@ -49,7 +52,7 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
         FormatError: the file breaks its format; the message has the line and the fix.
     """
     suffix = _suffix(path, READERS, "read")
-    _check_rate(rate_hz)
+    rate_hz = _checked_rate(rate_hz)
     motion = cast(Motion, _function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
     report = motion.load_report
     later = LoadReport(notes=report.notes, later=lambda: (*report.warnings, *_time_base(motion)))
@@ -75,7 +78,7 @@ def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
 
 
 @contextlib.contextmanager
-def _whole_file(target: Path) -> Iterator[Path]:
+def _whole_file(target: Path) -> Generator[Path]:
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
     os.close(handle)
     draft = Path(name)
@@ -100,16 +103,18 @@ def _suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str) -> st
         raise MissingFileError(str(path))
     if Path(path).is_dir():
         raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
-    if verb == "read" and suffix in MARKERS:
-        raise InputError(f"'{path}' holds markers, not a skeleton's motion", "Read it with marey.io.load_markers")
     near = get_close_matches(suffix, list(known), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")
 
 
-def _check_rate(rate_hz: float | None) -> None:
-    if rate_hz is not None and not 0.0 < rate_hz < float("inf"):
-        raise InputError(f"rate_hz is {rate_hz}", "It must be a positive number of frames per second")
+def _checked_rate(rate_hz: float | None) -> float | None:
+    if rate_hz is None:
+        return None
+    with contextlib.suppress(TypeError, ValueError):
+        if 0.0 < float(rate_hz) < float("inf"):
+            return float(rate_hz)
+    raise InputError(f"rate_hz is {rate_hz!r}", "It must be a positive number of frames per second")
 
 
 def _time_base(motion: Motion) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.lie import SO3
 
 AXES: Final = "xyz"
 NONE: Final = -1  # a joint has fewer than three channels of this kind
@@ -49,13 +50,12 @@ class ChannelMap:
         return sum(len(n) for n in self.names)
 
 
-def channels_to_wxyz(channels: FloatArray, layout: ChannelMap) -> FloatArray:
-    """Local rotations ``(F, J, 4)``, w >= 0 not enforced, of channel values ``(F, C)`` [deg]."""
-    from marey.io._euler_kernels import compose
-
-    wxyz = compose(channels, layout.axes, layout.columns)
+def trusted_rotations(wxyz: FloatArray) -> SO3:
+    """Wrap quaternions that our own kernel made: finite, unit to rounding and read-only, so not checked again."""
+    rotations = SO3.__new__(SO3)
     wxyz.setflags(write=False)
-    return wxyz
+    object.__setattr__(rotations, "wxyz", wxyz)
+    return rotations
 
 
 def channels_to_positions(channels: FloatArray, layout: ChannelMap, joint: int, default: FloatArray) -> FloatArray:

@@ -44,8 +44,15 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
 @kernel
 def compose(channels: FloatArray, axes: IntArray, columns: IntArray) -> FloatArray:
     """Quaternions ``(F, J, 4)`` of the rotations that each joint's channels multiply, first channel leftmost."""
+    wxyz = np.empty((channels.shape[0], axes.shape[0], 4))
+    compose_into(channels, axes, columns, wxyz)
+    return wxyz
+
+
+@kernel
+def compose_into(channels: FloatArray, axes: IntArray, columns: IntArray, wxyz: FloatArray) -> None:
+    """As :func:`compose`, into an array that exists."""
     frames, joints = channels.shape[0], axes.shape[0]
-    wxyz = np.empty((frames, joints, 4))
     sines, cosines = np.empty(channels.shape[1]), np.empty(channels.shape[1])
     for f in range(frames):
         half_sincos(channels[f], sines, cosines)
@@ -63,13 +70,10 @@ def compose(channels: FloatArray, axes: IntArray, columns: IntArray) -> FloatArr
                 else:
                     w, x, y, z = w * c - z * s, x * c + y * s, y * c - x * s, z * c + w * s
             wxyz[f, j, 0], wxyz[f, j, 1], wxyz[f, j, 2], wxyz[f, j, 3] = w, x, y, z
-    return wxyz
 
 
 @kernel
-def decompose(
-    wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: bool
-) -> FloatArray:
+def decompose(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_given: bool) -> FloatArray:
     r"""Angles ``(F, J, 3)`` [deg] with :math:`R = R_{a_0}(\alpha) R_{a_1}(\beta) R_{a_2}(\gamma)`, smooth in time.
 
     Where ``given`` ``(F, J, 3)`` [deg] already makes the rotation to ``SAME_ROTATION``, it is kept. Elsewhere both

@@ -19,7 +19,7 @@ SHOWN: Final = 32  # characters of a bad word that a message repeats
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """The bytes of a text file: UTF-8 without a mark, lines ended by ``\\n``, the last one too."""
+    """The bytes of a text file: UTF-8 without a mark, lines ended by a line feed, the last one too."""
 
     path: str
     data: bytes
@@ -72,7 +72,7 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_FILE_BYTES) -> 
         raise MissingFileError(str(path)) from None
     except (OSError, ValueError) as error:
         raise FormatError(f"cannot be read: {error}", str(path), 1, "Check the path and its permissions.") from None
-    if not data.strip():
+    if not data[:4096].strip() and not data.strip():
         raise FormatError("the file is empty", str(path), 1, "Export it again.")
     return data
 

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, kernel
 
+Int = int | np.signedinteger[Any]  # the compiled code makes no difference
+trailing_zeros: Callable[[np.uint64], np.uint64] = import_module("numba.cpython.unsafe.numbers").trailing_zeros
+
 TENS = 10.0 ** np.arange(23)  # every power of ten that a float64 holds exactly
-TWO_53 = 1 << 53  # whole numbers up to here are exact
+U0, U1, U2, U3, U4, U5, U6, U7, U8, U10 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
+U16, U24, U32, U40, U48, U56, U63 = (np.uint64(n) for n in (16, 24, 32, 40, 48, 56, 63))
+U46, U255, FULL = np.uint64(46), np.uint64(255), np.uint64(0xFFFFFFFFFFFFFFFF)
+HIGHS = np.uint64(0x8080808080808080)
+ZEROS = np.uint64(0x3030303030303030)  # eight digits 0
+BEYOND_NINE = np.uint64(0x7676767676767676)  # added to a byte above nine, sets its high bit
+BEYOND_BLANK = np.uint64(0x2121212121212121)  # taken from a blank byte, sets its high bit
+PAIR_MASK = np.uint64(0x000000FF000000FF)
+MILLIONS = np.uint64(0x000F424000000064)  # 1 000 000 and 100
+TEN_THOUSANDS = np.uint64(0x0000271000000001)  # 10 000 and 1
 
 
 @kernel
 def parse_numbers(
-    data: NDArray[np.uint8], start: int, values: FloatArray, per_line: int
-) -> tuple[int, int, int, int, int, bool]:
+    data: NDArray[np.uint8], start: Int, values: FloatArray, per_line: Int
+) -> tuple[Int, Int, Int, Int, Int, bool]:
     """Fill ``values`` with the numbers written in ``data`` from byte ``start``, white space between them.
 
     ``data`` ends with a line end, so no loop needs to look for the end of the array inside a number.
@@ -26,6 +42,7 @@ def parse_numbers(
     """
     stop, capacity = len(data), len(values)
     count, in_line, odd_at, odd_count, p = 0, 0, -1, 0, start
+    decimals, tens = 4, 1e4  # of the numbers read last: files seldom change them
     while p < stop:
         byte = data[p]
         if byte <= 32:
@@ -37,10 +54,21 @@ def parse_numbers(
             continue
         if count == capacity:
             break
-        value, end = parse_number(data, p)
+        is_negative = np.int64(byte == 45)
+        end = -1
+        if p >= 8 and p + 24 <= stop:
+            end = p + 5 + blank_at(word_at(data, p + 5))
+            digits, is_right = short_digits(word_at(data, end - 8), end - p - is_negative, decimals)
+            if is_right:
+                values[count] = eight_digits(digits) / tens * (1 - 2 * is_negative)
+            else:
+                values[count], end, decimals = parse_plain(data, p, decimals)
+                tens = TENS[decimals]
         if end < 0:
-            return count, p, odd_at, odd_count, in_line, True
-        values[count] = value
+            value, end = parse_number(data, p)
+            if end < 0:
+                return count, p, odd_at, odd_count, in_line, True
+            values[count] = value
         count += 1
         in_line += 1
         p = end
@@ -48,7 +76,89 @@ def parse_numbers(
 
 
 @kernel
-def parse_number(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
+def word_at(data: NDArray[np.uint8], p: Int) -> np.uint64:
+    """Eight bytes as one number, the first byte lowest; the compiler makes one load of it."""
+    q = np.uint64(p)
+    return (
+        np.uint64(data[q])
+        | np.uint64(data[q + U1]) << U8
+        | np.uint64(data[q + U2]) << U16
+        | np.uint64(data[q + U3]) << U24
+        | np.uint64(data[q + U4]) << U32
+        | np.uint64(data[q + U5]) << U40
+        | np.uint64(data[q + U6]) << U48
+        | np.uint64(data[q + U7]) << U56
+    )
+
+
+@kernel
+def blank_at(word: np.uint64) -> Int:
+    """Place of the first white space among eight bytes, 8 if there is none."""
+    return np.int64(trailing_zeros((word - BEYOND_BLANK) & ~word & HIGHS) >> U3)
+
+
+@kernel
+def leading_digits(word: np.uint64) -> Int:
+    """How many of the first bytes of a word are digits, 0 to 8."""
+    other = word ^ ZEROS  # a digit becomes 0 .. 9
+    return np.int64(trailing_zeros(((other + BEYOND_NINE) | other) & HIGHS) >> U3)
+
+
+@kernel
+def short_digits(word: np.uint64, length: Int, decimals: Int) -> tuple[np.uint64, bool | np.bool_]:
+    """Digits of a number that ends with the word: ``length`` characters, one of them a point before the decimals.
+
+    The point is squeezed out; digits stand as 0 .. 9 at the end of the word, zeros before them. The flag tells
+    whether the word has this shape; without it the digits mean nothing.
+    """
+    point = np.uint64(8 * (7 - decimals)) & U63
+    below = (U1 << point) - U1
+    squeezed = (word & ~((below << U8) | U255)) | ((word & below) << U8)
+    digits = (squeezed ^ ZEROS) & (FULL << (np.uint64(8 * (9 - length)) & U63))
+    is_right = decimals < length <= 8 and (word >> point) & U255 == U46
+    return digits, is_right and ((digits + BEYOND_NINE) | digits) & HIGHS == U0
+
+
+@kernel
+def eight_digits(digits: np.uint64) -> float:
+    """Value of eight digits 0 .. 9, the first byte the highest, all at once ([Lemire2021]_)."""
+    pairs = digits * U10 + (digits >> U8)
+    total = (pairs & PAIR_MASK) * MILLIONS + ((pairs >> U16) & PAIR_MASK) * TEN_THOUSANDS
+    return np.float64(np.int64(total >> U32))
+
+
+@kernel
+def digits_value(word: np.uint64, count: Int) -> float:
+    """Value of the first ``count`` digits of a word, 0 to 7."""
+    shift = np.uint64(64 - 8 * count) & U63
+    return eight_digits((word ^ ZEROS) << shift) if count > 0 else 0.0
+
+
+@kernel
+def parse_plain(data: NDArray[np.uint8], p: Int, decimals: Int) -> tuple[float, Int, Int]:
+    """Read a number of at most seven digits before and after the point, of which there may be none.
+
+    Returns it, the byte after it (-1 for any other shape) and how many decimals it has (``decimals`` if none).
+    Twenty-four bytes from ``p`` on must exist.
+    """
+    is_negative = np.int64(data[p] == 45)
+    whole = word_at(data, p + is_negative)
+    num_whole = leading_digits(whole)
+    end = p + is_negative + num_whole
+    part, num_part = whole, np.int64(0)
+    if data[end] == 46:
+        part = word_at(data, end + 1)
+        num_part = leading_digits(part)
+        end += 1 + num_part
+    if num_whole > 7 or num_part > 7 or num_whole + num_part == 0 or data[end] > 32:
+        return 0.0, -1, decimals
+    tens = TENS[num_part]
+    value = (digits_value(whole, num_whole) * tens + digits_value(part, num_part)) / tens
+    return value * (1 - 2 * is_negative), end, (num_part if num_part > 0 else decimals)
+
+
+@kernel
+def parse_number(data: NDArray[np.uint8], p: Int) -> tuple[float, Int]:
     """Read one number; returns it and the byte after it, or -1 if the word is none.
 
     Up to 18 digits are kept. The result is rightly rounded when the digits fit in 53 bits and the power of ten
@@ -93,7 +203,7 @@ def parse_number(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
 
 
 @kernel
-def parse_exponent(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
+def parse_exponent(data: NDArray[np.uint8], p: Int) -> tuple[Int, Int]:
     """Read the whole number after ``e``; returns it and the byte after it, or -1."""
     negative = data[p] == 45
     if negative or data[p] == 43:
@@ -109,7 +219,7 @@ def parse_exponent(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
 
 
 @kernel
-def scaled(mantissa: int, exponent: int) -> float:
+def scaled(mantissa: Int, exponent: Int) -> float:
     """``mantissa`` times ten to ``exponent``."""
     value = float(mantissa)
     if mantissa == 0:

@@ -38,7 +38,8 @@ def unit_in_metres(unit: str) -> float:
     Raises:
         InputError: the name is not among ``m, cm, mm, inch, cmu``.
     """
-    name = {"in": "inch", "inches": "inch", "metre": "m", "meter": "m"}.get(unit.lower(), unit.lower())
+    word = str(unit).lower()
+    name = {"in": "inch", "inches": "inch", "metre": "m", "meter": "m"}.get(word, word)
     if name not in METRES:
         raise InputError(f"unknown unit '{unit}'", f"Units are {', '.join(METRES)}.")
     return METRES[name]
