@@ -14,6 +14,9 @@ from marey.lie import SO3
 from marey.motion import Motion
 
 DROP_PART: Final = 0.05  # [-] of the leg: the most that a body is lowered to reach its foot plants
+SHIFT_M: Final = 0.019  # [m] the most that an ankle is moved for the sake of a plant
+SOFT_PART: Final = 0.7  # [-] of that, from where on it is moved less than asked for
+SLIDE_M: Final = 0.0018  # [m] a frame: a point that moves more has not landed yet, or is leaving
 SUNK_M: Final = 0.06  # [m] a foot deeper than this below the ground walks on something lower, not through it
 
 
@@ -52,20 +55,30 @@ def plant_foot(path: FootPath, floor: Floor | None, rate_hz: float) -> FootPath:
     share = (share / (share + nearness(toes, frames)))[:, None]
     turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
     ankle = share * (new_heel - turned_heel) + (1.0 - share) * (new_toe - turned_toe)
-    return FootPath(
-        ankle,
-        turn @ path.R_world_ankle,
-        turned_heel,
-        turned_toe,
-        path.heel_down & _covered(heels, frames),
-        path.toe_down & _covered(toes, frames),
-    )
+    ankle = path.ankle + _limited(ankle - path.ankle)
+    heel_down = path.heel_down & _still(ankle + turned_heel, heels)
+    toe_down = path.toe_down & _still(ankle + turned_toe, toes)
+    return FootPath(ankle, turn @ path.R_world_ankle, turned_heel, turned_toe, heel_down, toe_down)
 
 
-def _covered(plants: list[Plant], frames: int) -> BoolArray:
-    down = np.zeros(frames, dtype=np.bool_)
+def _limited(shift: FloatArray) -> FloatArray:
+    """Shifts ``(F, 3)`` [m] that bend over smoothly so that none is longer than ``SHIFT_M``."""
+    size = np.linalg.norm(shift, axis=-1, keepdims=True)
+    soft = SOFT_PART * SHIFT_M
+    bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
+    return shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
+
+
+def _still(point: FloatArray, plants: list[Plant]) -> BoolArray:
+    """Frames ``(F,)`` of plants without those at their ends in which the point moves by more than ``SLIDE_M``."""
+    down = np.zeros(len(point), dtype=np.bool_)
+    steps = np.hypot(*np.diff(point[:, [0, 2]], axis=0).T)
     for plant in plants:
-        down[plant.start : plant.stop] = True
+        middle = (plant.start + plant.stop) // 2
+        fast = plant.start + np.flatnonzero(steps[plant.start : plant.stop - 1] > SLIDE_M)
+        first = int(fast[fast < middle].max(initial=plant.start - 1)) + 1
+        last = int(fast[fast >= middle].min(initial=plant.stop - 1)) + 1
+        down[first:last] = True
     return down
 
 

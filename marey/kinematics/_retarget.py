@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.kinematics._arms import help_reach
 from marey.kinematics._feet import FootPath, leg_drop, plant_foot, reach
 from marey.kinematics._plants import Floor, raised_floor
 from marey.kinematics._transfer import transfer_rotations
@@ -156,6 +157,8 @@ def _with_arms(job: _Job, moved: Motion) -> Motion:
             limb = Limb.named(job.target, f"{side}_arm", job.target_roles)
             R_world_wrist = moved.joint_frames()[1][:, limb.end]
             goals = job.goals[:, job.roles[f"{side}_wrist"]]
+            collar = job.target_roles.get(f"{side}_collar")
+            moved = moved if collar is None else help_reach(moved, collar, limb, goals, ARM_STRETCH)
             moved = reach(moved, limb, goals, R_world_wrist, stretch=ARM_STRETCH)
     return moved
 

@@ -1,0 +1,37 @@
+"""Arms that reach, with the help of the shoulder girdle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.kinematics._two_bone import Limb
+from marey.lie import SO3
+from marey.motion import Motion
+
+GIRDLE_RAD: Final = np.radians(16.0)  # [rad] how far a collar bone turns to help: half of what people can
+ONSET_M: Final = 0.004  # [m] how gradually it starts
+
+
+def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stretch: float) -> Motion:
+    """Turn a collar bone towards goals ``(F, 3)`` [m] that its arm is too short for, by no more than it needs."""
+    positions, frames = motion.joint_frames()
+    arm = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1).sum(axis=1)
+    bone = positions[:, limb.upper] - positions[:, collar]
+    gap = goals - positions[:, limb.upper]
+    far, length = np.linalg.norm(gap, axis=-1), np.linalg.norm(bone, axis=-1)
+    if length.min() < 1e-6 or far.min() < 1e-6:
+        return motion
+    short = far - (1.0 - 2.0 * (1.0 - stretch)) * arm
+    short = 0.5 * (short + np.hypot(short, ONSET_M))
+    axis = np.cross(bone, gap) / (length * far)[:, None]
+    lever = length * np.maximum(np.linalg.norm(axis, axis=-1), 0.2)  # along the bone no turn helps
+    angle = GIRDLE_RAD * np.tanh(short / lever / GIRDLE_RAD)
+    turn = SO3.exp(axis / np.maximum(np.linalg.norm(axis, axis=-1), 1e-9)[:, None] * angle[:, None])
+    above = frames[:, int(motion.skeleton.parents[collar])]
+    wxyz = motion.rotations.wxyz.copy()
+    wxyz[:, collar] = (above.inverse() @ turn @ frames[:, collar]).wxyz
+    return replace(motion, rotations=SO3(wxyz))
