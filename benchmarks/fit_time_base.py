@@ -19,7 +19,8 @@ import numpy as np
 
 from marey.io import load
 from marey.motion._time_base import CUE_NAMES, FLAG_ABOVE, CueWeight, score_cues
-from marey.motion._time_cues import find_body, tempo_cues
+from marey.motion._time_body import find_body
+from marey.motion._time_cues import tempo_cues
 
 RIDGE = 0.2  # on standardised log cues
 CLIP_PERCENT = 5.0  # cues are limited to this range of percentiles, so that one odd value cannot decide alone

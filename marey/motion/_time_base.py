@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.motion._motion import Motion
-from marey.motion._time_cues import CUES, GRAVITY, Body, find_body, tempo_cues
+from marey.motion._time_body import GRAVITY, Body, find_body
+from marey.motion._time_cues import CUES, slow_fall, tempo_cues
 
 CUE_NAMES: Final = tuple(CUES)
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
@@ -61,7 +62,7 @@ class TimeBase:
 
     @property
     def is_suspect(self) -> bool:
-        """The clip seems to run too fast."""
+        """The clip seems to run too fast or too slowly."""
         return self.suggested_rate_hz != self.rate_hz
 
     @property
@@ -69,21 +70,22 @@ class TimeBase:
         """One sentence with the suggested rate, or ``None``."""
         if not self.is_suspect:
             return None
-        reasons = "; ".join(self.evidence[:3])
-        better = f"{self.suggested_rate_hz:g}"
+        reasons = "; ".join(self.evidence[: 3 if self.suggested_rate_hz < self.rate_hz else 1])
+        wrong, better = "high" if self.suggested_rate_hz < self.rate_hz else "low", f"{self.suggested_rate_hz:g}"
         return (
-            f"the frame rate {self.rate_hz:g} Hz seems too high: {reasons}. "
+            f"the frame rate {self.rate_hz:g} Hz seems too {wrong}: {reasons}. "
             f"It was probably captured at {better} Hz: load it with rate_hz={better}"
         )
 
 
 def check_time_base(motion: Motion) -> TimeBase:
-    r"""Test whether a clip is played too fast, as when its header says 120 Hz and it was captured at 60.
+    r"""Test whether a clip is played at the wrong speed, as when its header says 120 Hz and it was captured at 60.
 
     Several cues that need no knowledge of the behaviour are weighed against one another as log odds: the free fall of
     the centre of mass in flight (:math:`9.81\,k^2` if time runs :math:`k` times too fast); what feet that can push but
     not pull allow (sinking, balance of the zero-moment point, the inverted pendulum on one foot); and the natural
     times of limbs (swing of a foot, step rate, turning of the hands). While the odds say too fast, the rate is halved.
+    That a clip is played too slowly is told from flights at a quarter of gravity alone, since people may move slowly.
     A clip without legs, shorter than 30 frames, or not of human size is not tested.
 
     Args:
@@ -94,8 +96,13 @@ def check_time_base(motion: Motion) -> TimeBase:
         return TimeBase(motion.rate_hz, motion.rate_hz, 0.0, ("nothing to test the frame rate with",))
     cues = tempo_cues(body)
     log_odds = score_cues(cues)
-    rate_hz = motion.rate_hz if log_odds <= FLAG_ABOVE else _slower(motion)
-    return TimeBase(motion.rate_hz, rate_hz, log_odds, _evidence(cues, body))
+    if log_odds > FLAG_ABOVE:
+        return TimeBase(motion.rate_hz, _slower(motion), log_odds, _evidence(cues, body))
+    fall = slow_fall(body)
+    if fall is not None:
+        reason = _SENTENCES["free fall"](fall, 0.0, 0.0)
+        return TimeBase(motion.rate_hz, 2.0 * motion.rate_hz, log_odds, (reason, *_evidence(cues, body)))
+    return TimeBase(motion.rate_hz, motion.rate_hz, log_odds, _evidence(cues, body))
 
 
 def _slower(motion: Motion) -> float:

@@ -8,116 +8,22 @@ double speed, accelerations grow four times and durations halve.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
-from marey.motion._filter import lowpass_values
-from marey.motion._mass import mass_weights
-from marey.motion._motion import Motion
-from marey.skeleton import RoleMap, role_map
+from marey.base import FloatArray
+from marey.motion._time_body import LEVEL, SIDES, Body, norm, spans
 
-GRAVITY: Final = 9.81  # [m/s²]
-SMOOTHING_HZ: Final = 9.0  # above the bandwidth of whole-body motion, below marker noise
-MIN_FRAMES: Final = 30
-MAX_FRAMES: Final = 2000  # the busiest stretch of this length is enough, and keeps long clips cheap
-JUMP: Final = 0.3  # [leg] a root that moves this far in one frame was not followed
 TOGETHER: Final = 0.35  # [unit of time] about 0.1 s: feet whose swings differ by less hop
-SIDES: Final = ("left_", "right_")
-LEVEL: Final = [0, 2]
-_LEGS: Final = tuple(side + part for side in SIDES for part in ("hip", "knee", "ankle", "foot"))
-_ARMS: Final = tuple(side + part for side in SIDES for part in ("shoulder", "elbow", "wrist"))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Body:
-    r"""Smooth tracks of the joints that matter, in units of leg length and :math:`\sqrt{leg/g}`: gravity is 1."""
-
-    step: float  # time between frames
-    position: dict[str, FloatArray]  # (F, 3) by role, and "com"
-    velocity: dict[str, FloatArray]
-    acceleration: dict[str, FloatArray]
-    height: FloatArray  # (2, F) of each foot's lowest joint above the floor
-    speed: FloatArray  # (2, F) of each foot's slower joint
-    leg_m: float
-
-    def frames(self, duration: float) -> int:
-        """How many frames a duration [unit] takes, at least two."""
-        return max(2, round(duration / self.step))
-
-    @property
-    def down(self) -> BoolArray:
-        """Feet that stand ``(2, F)``: nearly still and near the floor."""
-        return (self.speed < 0.16) & (self.height < 0.12)
-
-    @property
-    def airborne(self) -> BoolArray:
-        """Frames ``(F,)`` in which both feet move above the floor and no hand is near it."""
-        hands = [self.position[side + "wrist"][:, 1] for side in SIDES if side + "wrist" in self.position]
-        free = np.min(hands, axis=0) > 0.42 if hands else True
-        return np.asarray((self.speed > 0.21).all(axis=0) & (self.height > 0.024).all(axis=0) & free)
-
-
-def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
-    """Tracks for the cues, or ``None`` if the clip has no legs, is too short, or is not of human size."""
-    roles = role_map(motion.skeleton) if roles is None else roles
-    if any(role not in roles for role in _LEGS):
-        return None
-    used = [role for role in (*_LEGS, *_ARMS, "neck", "head") if role in roles]
-    points = motion.joint_positions()[:, [roles[role] for role in used]]
-    leg = _leg_length(points, used)
-    if not 0.3 < leg < 1.5:
-        return None
-    unit_s = float(np.sqrt(leg / GRAVITY))
-    points = _steady_stretch(points / leg)
-    cutoff = min(SMOOTHING_HZ, 0.4 * motion.rate_hz)
-    if len(points) < MIN_FRAMES:
-        return None
-    return _track(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
+NO_FLIGHT: Final = 0.6  # [g] a body that falls more slowly is carried, or played slowly
+HALF_SPEED: Final = (0.16, 0.36)  # [g] fall of a flight played at half speed: a quarter of gravity
 
 
 def tempo_cues(body: Body) -> dict[str, float]:
     """The cues that this clip offers, by name; those without an occasion (no flight, no step) are left out."""
     values = {name: cue(body) for name, cue in CUES.items()}
     return {name: value for name, value in values.items() if value is not None and np.isfinite(value)}
-
-
-def _leg_length(points: FloatArray, used: list[str]) -> float:
-    hip, knee, ankle = (points[:, used.index("left_" + part)] for part in ("hip", "knee", "ankle"))
-    return float(np.median(np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)))
-
-
-def _steady_stretch(points: FloatArray) -> FloatArray:
-    """The longest stretch without jumps of the root, cut to the busiest ``MAX_FRAMES``."""
-    steps = np.linalg.norm(np.diff(points[:, 0], axis=0), axis=1)
-    edges = np.concatenate([[0], np.flatnonzero(steps > JUMP) + 1, [len(points)]])
-    longest = int(np.argmax(np.diff(edges)))
-    points = points[edges[longest] : edges[longest + 1]]
-    if len(points) <= MAX_FRAMES:
-        return points
-    travelled = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=(1, 2)))])
-    start = int(np.argmax(travelled[MAX_FRAMES - 1 :] - travelled[: len(points) - MAX_FRAMES + 1]))
-    return points[start : start + MAX_FRAMES]
-
-
-def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Body:
-    weights = mass_weights(frozenset(used))
-    names = [*used, "com"]
-    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points)
-    points = np.concatenate([points, centre[:, None]], axis=1)
-    velocities = np.gradient(points, step, axis=0)
-    accelerations = np.gradient(velocities, step, axis=0)
-    position, velocity, acceleration = (
-        {name: values[:, k] for k, name in enumerate(names)} for values in (points, velocities, accelerations)
-    )
-    height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
-    floor = np.percentile(height.min(axis=0), 5)
-    speed = np.stack([np.minimum(_norm(velocity[s + "ankle"]), _norm(velocity[s + "foot"])) for s in SIDES])
-    for values in position.values():
-        values[:, 1] -= floor
-    return Body(step, position, velocity, acceleration, height - floor, speed, leg_m)
 
 
 def _free_fall(body: Body) -> float | None:
@@ -128,8 +34,36 @@ def _free_fall(body: Body) -> float | None:
         heights = body.position["com"][start + edge : stop - edge, 1]
         times = body.step * np.arange(len(heights))
         fits.append((-2.0 * float(np.polyfit(times, heights, 2)[0]), (stop - start) ** 2))
-    falls = [(g, weight) for g, weight in fits if g > 0.6]  # less is no flight: something carries the body
+    falls = [(g, weight) for g, weight in fits if g > NO_FLIGHT]
     return float(np.average([g for g, _ in falls], weights=[n for _, n in falls])) if falls else None
+
+
+def slow_fall(body: Body) -> float | None:
+    """Fall of the centre of mass over g in flights played at half speed, about 0.25; ``None`` if there are none.
+
+    Something that carries the body slows its fall too, so only clear flights count: both feet well off the ground, a
+    parabola to within 6 mm a metre of leg, no horizontal force; and one flight at full gravity refutes the rest.
+    """
+    falls: list[float] = []
+    for start, stop in spans(body.airborne & (body.height > 0.05).all(axis=0), max(8, body.frames(0.5))):
+        edge = max(1, (stop - start) // 6)
+        path = body.position["com"][start + edge : stop - edge]
+        fall, is_ballistic = _fit_flight(path, body.step)
+        if fall >= NO_FLIGHT:
+            return None
+        if is_ballistic and HALF_SPEED[0] < fall < HALF_SPEED[1]:
+            falls.append(fall)
+    return float(np.median(falls)) if falls else None
+
+
+def _fit_flight(path: FloatArray, step: float) -> tuple[float, bool]:
+    """Downward acceleration of a path ``(N, 3)``, and whether it is a parabola of some height without side force."""
+    times = step * np.arange(len(path))
+    fit = np.polyfit(times, path, 2)
+    residual = path[:, 1] - np.polyval(fit[:, 1], times)
+    sideways = 2.0 * float(np.hypot(fit[0, 0], fit[0, 2]))
+    is_parabola = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02
+    return -2.0 * float(fit[0, 1]), is_parabola and sideways < 0.06
 
 
 def _drop_on_feet(body: Body) -> float | None:
@@ -188,7 +122,7 @@ def _step_time(body: Body) -> float | None:
 def swings(body: Body) -> Iterator[tuple[float, float]]:
     """Middle and width at half height of the speed pulse of each step, of either foot."""
     for side in SIDES:
-        ankle, speed = body.position[side + "ankle"][:, LEVEL], _norm(body.velocity[side + "ankle"][:, LEVEL])
+        ankle, speed = body.position[side + "ankle"][:, LEVEL], norm(body.velocity[side + "ankle"][:, LEVEL])
         for start, stop in spans(speed > 0.17, 2):
             pulse = speed[start:stop]
             whole = start > 0 and stop < len(speed) and pulse.max() > 0.35
@@ -206,7 +140,7 @@ def _hand_tempo(body: Body) -> float | None:
 
 def _tempo(body: Body, joint: str, base: str) -> float:
     velocity = body.velocity[joint] - body.velocity[base]
-    speed = _norm(velocity)
+    speed = norm(velocity)
     busy = speed > 0.25 * np.percentile(speed, 95)
     if not busy.any():
         return np.nan
@@ -234,19 +168,7 @@ def _distance_to_feet(body: Body, points: FloatArray) -> FloatArray:
 def _to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
     along = b - a
     t = np.clip(((points - a) * along).sum(axis=1) / np.maximum((along**2).sum(axis=1), 1e-9), 0.0, 1.0)
-    return _norm(points - a - t[:, None] * along)
-
-
-def spans(flags: BoolArray, min_frames: int) -> Iterator[tuple[int, int]]:
-    """Start and stop of each stretch of true flags at least ``min_frames`` long."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        if stop - start >= min_frames:
-            yield int(start), int(stop)
-
-
-def _norm(vectors: FloatArray) -> FloatArray:
-    return np.sqrt((vectors**2).sum(axis=-1))
+    return norm(points - a - t[:, None] * along)
 
 
 CUES: Final[dict[str, Callable[[Body], float | None]]] = {

@@ -22,6 +22,7 @@ from marey.motion import (
 from marey.samples import walk
 from marey.skeleton import HUMAN, Skeleton
 
+WALK = walk()[:50]
 angles = st.floats(-np.pi, np.pi)
 
 
@@ -67,7 +68,7 @@ def test_a_tree_without_hips_is_headed_as_its_root():
 
 @given(x=st.floats(-5, 5), z=st.floats(-5, 5), yaw=angles, frame=st.integers(-50, 49))
 def test_a_placed_clip_is_where_it_was_told_to_be(x, z, yaw, frame):
-    clip = place(walk()[:50], (x, z), yaw, frame=frame)
+    clip = place(WALK, (x, z), yaw, frame=frame)
     np.testing.assert_allclose(clip.root_positions[frame, [0, 2]], [x, z], atol=1e-9)
     assert wrapped(headings(clip)[frame] - yaw) == pytest.approx(0.0, abs=1e-9)
 

@@ -11,7 +11,8 @@ from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, check_time_base, place
 from marey.motion._time_base import WEIGHTS, cue_score, score_cues
-from marey.motion._time_cues import find_body, spans, tempo_cues
+from marey.motion._time_body import find_body, spans
+from marey.motion._time_cues import slow_fall, tempo_cues
 from marey.samples import jump, run, walk
 from marey.skeleton import Skeleton, human
 
@@ -45,6 +46,22 @@ def test_free_fall_is_one_at_the_right_rate_and_the_square_of_the_speed_up():
         falls.append(tempo_cues(body)["free fall"])
     assert falls[0] == pytest.approx(1.0, abs=0.05)
     assert falls[1] == pytest.approx(4.0, abs=0.3)
+
+
+def test_a_jump_played_at_half_speed_is_flagged_with_double_the_rate():
+    base = check_time_base(replace(jump(), rate_hz=0.5 * jump().rate_hz))
+    assert base.is_suspect and base.suggested_rate_hz == jump().rate_hz
+    assert "too low: in flight it falls at 2." in base.warning
+
+
+@pytest.mark.parametrize("make", [walk, run])
+def test_people_may_move_slowly(make):
+    base = check_time_base(replace(make(), rate_hz=0.6 * make().rate_hz))
+    assert not base.is_suspect
+
+
+def test_no_sample_falls_slowly():
+    assert [slow_fall(find_body(make())) for make in (walk, run, jump)] == [None, None, None]
 
 
 @pytest.mark.parametrize("cue", ["swing", "step time"])
@@ -139,3 +156,10 @@ def test_captured_clips_are_not_suspect_once_their_rate_is_right(mocap):
     fast = [name for name, rate in true_rates(mocap).items() if rate == 60.0]
     wrong = [name for name in fast if check_time_base(replace(load(mocap / "cmu-bvh" / name), rate_hz=60.0)).is_suspect]
     assert wrong == []
+
+
+@pytest.mark.mocap
+def test_captured_jumps_played_at_half_speed_are_flagged(mocap):
+    names = sorted(path.name for path in (mocap / "cmu-bvh").glob("118_*.bvh"))[:12]
+    slow = [check_time_base(replace(load(mocap / "cmu-bvh" / name), rate_hz=60.0)) for name in names]
+    assert np.mean([base.suggested_rate_hz == 120.0 for base in slow]) > 0.8

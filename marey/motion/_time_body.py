@@ -1,0 +1,120 @@
+"""Smooth tracks of a moving body in its own units, for the cues of the time base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.motion._filter import lowpass_values
+from marey.motion._mass import mass_weights
+from marey.motion._motion import Motion
+from marey.skeleton import RoleMap, role_map
+
+GRAVITY: Final = 9.81  # [m/s²]
+SMOOTHING_HZ: Final = 9.0  # above the bandwidth of whole-body motion, below marker noise
+MIN_FRAMES: Final = 30
+MAX_FRAMES: Final = 2000  # the busiest stretch of this length is enough, and keeps long clips cheap
+JUMP: Final = 0.3  # [leg] a root that moves this far in one frame was not followed
+SIDES: Final = ("left_", "right_")
+LEVEL: Final = [0, 2]
+_LEGS: Final = tuple(side + part for side in SIDES for part in ("hip", "knee", "ankle", "foot"))
+_ARMS: Final = tuple(side + part for side in SIDES for part in ("shoulder", "elbow", "wrist"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    r"""Smooth tracks of the joints that matter, in units of leg length and :math:`\sqrt{leg/g}`: gravity is 1."""
+
+    step: float  # time between frames
+    position: dict[str, FloatArray]  # (F, 3) by role, and "com"
+    velocity: dict[str, FloatArray]
+    acceleration: dict[str, FloatArray]
+    height: FloatArray  # (2, F) of each foot's lowest joint above the floor
+    speed: FloatArray  # (2, F) of each foot's slower joint
+    leg_m: float
+
+    def frames(self, duration: float) -> int:
+        """How many frames a duration [unit] takes, at least two."""
+        return max(2, round(duration / self.step))
+
+    @property
+    def down(self) -> BoolArray:
+        """Feet that stand ``(2, F)``: nearly still and near the floor."""
+        return (self.speed < 0.16) & (self.height < 0.12)
+
+    @property
+    def airborne(self) -> BoolArray:
+        """Frames ``(F,)`` in which both feet move above the floor and no hand is near it."""
+        hands = [self.position[side + "wrist"][:, 1] for side in SIDES if side + "wrist" in self.position]
+        free = np.min(hands, axis=0) > 0.42 if hands else True
+        return np.asarray((self.speed > 0.21).all(axis=0) & (self.height > 0.024).all(axis=0) & free)
+
+
+def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
+    """Tracks for the cues, or ``None`` if the clip has no legs, is too short, or is not of human size."""
+    roles = role_map(motion.skeleton) if roles is None else roles
+    if any(role not in roles for role in _LEGS):
+        return None
+    used = [role for role in (*_LEGS, *_ARMS, "neck", "head") if role in roles]
+    points = motion.joint_positions()[:, [roles[role] for role in used]]
+    leg = _leg_length(points, used)
+    if not 0.3 < leg < 1.5:
+        return None
+    unit_s = float(np.sqrt(leg / GRAVITY))
+    points = _steady_stretch(points / leg)
+    cutoff = min(SMOOTHING_HZ, 0.4 * motion.rate_hz)
+    if len(points) < MIN_FRAMES:
+        return None
+    return _track(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
+
+
+def _leg_length(points: FloatArray, used: list[str]) -> float:
+    hip, knee, ankle = (points[:, used.index("left_" + part)] for part in ("hip", "knee", "ankle"))
+    return float(np.median(np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)))
+
+
+def _steady_stretch(points: FloatArray) -> FloatArray:
+    """The longest stretch without jumps of the root, cut to the busiest ``MAX_FRAMES``."""
+    steps = np.linalg.norm(np.diff(points[:, 0], axis=0), axis=1)
+    edges = np.concatenate([[0], np.flatnonzero(steps > JUMP) + 1, [len(points)]])
+    longest = int(np.argmax(np.diff(edges)))
+    points = points[edges[longest] : edges[longest + 1]]
+    if len(points) <= MAX_FRAMES:
+        return points
+    travelled = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=(1, 2)))])
+    start = int(np.argmax(travelled[MAX_FRAMES - 1 :] - travelled[: len(points) - MAX_FRAMES + 1]))
+    return points[start : start + MAX_FRAMES]
+
+
+def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Body:
+    weights = mass_weights(frozenset(used))
+    names = [*used, "com"]
+    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points)
+    points = np.concatenate([points, centre[:, None]], axis=1)
+    velocities = np.gradient(points, step, axis=0)
+    accelerations = np.gradient(velocities, step, axis=0)
+    position, velocity, acceleration = (
+        {name: values[:, k] for k, name in enumerate(names)} for values in (points, velocities, accelerations)
+    )
+    height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
+    floor = np.percentile(height.min(axis=0), 5)
+    speed = np.stack([np.minimum(norm(velocity[s + "ankle"]), norm(velocity[s + "foot"])) for s in SIDES])
+    for values in position.values():
+        values[:, 1] -= floor
+    return Body(step, position, velocity, acceleration, height - floor, speed, leg_m)
+
+
+def spans(flags: BoolArray, min_frames: int) -> Iterator[tuple[int, int]]:
+    """Start and stop of each stretch of true flags at least ``min_frames`` long."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        if stop - start >= min_frames:
+            yield int(start), int(stop)
+
+
+def norm(vectors: FloatArray) -> FloatArray:
+    return np.sqrt((vectors**2).sum(axis=-1))
