@@ -109,7 +109,7 @@ def frame_balls(
         margins: borders to leave free.
     """
     axes, margins = view_axes(direction), margins or Margins()
-    x, y, z = (np.asarray(points, dtype=np.float64).reshape(-1, 3) @ axes.T).T
+    x, y, z = np.moveaxis(np.asarray(points, dtype=np.float64).reshape(-1, 3) @ axes.T, -1, 0)
     slope = np.tan(0.5 * fov_rad)
     across = slope * (size[0] - 2.0 * margins.sides) / size[1]
     top, bottom = slope * (1.0 - 2.0 * margins.top / size[1]), slope * (1.0 - 2.0 * margins.bottom / size[1])
@@ -118,7 +118,7 @@ def frame_balls(
     depth = min((edges_x[0] - edges_x[1]) / (2.0 * across), (edges_y[0] - edges_y[1]) / (top + bottom))
     middle_y = 0.5 * (edges_y[0] + edges_y[1] + (top - bottom) * depth)
     position = np.array([0.5 * (edges_x[0] + edges_x[1]), middle_y, depth]) @ axes
-    return Camera(position, position + axes[2] * max(0.1, float(np.mean(z)) - depth), fov_rad)
+    return Camera(position, position + axes[2] * max(0.1, float(z.mean()) - depth), fov_rad)
 
 
 def _edges(x: FloatArray, z: FloatArray, radii: FloatArray, high: float, low: float) -> tuple[float, float]:

@@ -28,6 +28,13 @@ def along(a: Vector, t: float, b: Vector) -> Vector:
 
 
 @kernel
+def unit(a: Vector) -> Vector:
+    """Return the vector with length 1."""
+    per_length = 1.0 / np.sqrt(dot(a, a))
+    return a[0] * per_length, a[1] * per_length, a[2] * per_length
+
+
+@kernel
 def _from_start(cones: FloatArray, i: int, p: Vector) -> Vector:
     return p[0] - cones[i, 0], p[1] - cones[i, 1], p[2] - cones[i, 2]
 
@@ -95,9 +102,7 @@ def cone_normal(cones: FloatArray, i: int, p: Vector) -> Vector:
     y = dot(q, u)
     x = np.sqrt(max(dot(q, q) - y * y, 0.0))
     foot = y - x * cones[i, SINE] / np.sqrt(cones[i, SQUARED_COSINE])
-    n = along(q, -min(max(foot, 0.0), cones[i, LENGTH]), u)
-    size = np.sqrt(dot(n, n))
-    return n[0] / size, n[1] / size, n[2] / size
+    return unit(along(q, -min(max(foot, 0.0), cones[i, LENGTH]), u))
 
 
 @kernel

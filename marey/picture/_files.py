@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -155,11 +156,10 @@ def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
 
 def _mp4_writer(path: Path, fps: float) -> Any:
     """An H.264 writer of imageio, which has no types; one thread, so that the same film gives the same bytes."""
-    try:
-        import imageio
-        import imageio_ffmpeg  # noqa: F401 (found by imageio)
-    except ImportError:
-        raise MissingExtraError("writing MP4 films", "video") from None
+    if find_spec("imageio") is None or find_spec("imageio_ffmpeg") is None:
+        raise MissingExtraError("writing MP4 films", "video")
+    import imageio
+
     options = ["-threads", "1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
     make = cast(Any, imageio).get_writer
     return make(

@@ -22,8 +22,8 @@ from marey.picture._packed import (
 @kernel
 def cell_span(grid: Grid, starts: IntArray, x: float, y: float) -> tuple[int, int]:
     """Begin and end, in the list of items, of the cell at a point; nothing outside the grid."""
-    column = int(np.floor((x - grid.x) / grid.cell))
-    row = int(np.floor((y - grid.y) / grid.cell))
+    column = int(np.floor((x - grid.x) * grid.per_cell))
+    row = int(np.floor((y - grid.y) * grid.per_cell))
     if column < 0 or row < 0 or column >= grid.columns or row >= grid.rows:
         return 0, 0
     c = grid.first + row * grid.columns + column
@@ -32,13 +32,13 @@ def cell_span(grid: Grid, starts: IntArray, x: float, y: float) -> tuple[int, in
 
 @kernel
 def pixel_ray(eye: Eye, u: float, v: float) -> Vector:
-    """Unit direction of the ray through a point of the picture."""
-    x, y = (u - 0.5 * eye.width) / eye.focal, (0.5 * eye.height - v) / eye.focal
-    dx = eye.forward[0] + x * eye.right[0] + y * eye.up[0]
-    dy = eye.forward[1] + x * eye.right[1] + y * eye.up[1]
-    dz = eye.forward[2] + x * eye.right[2] + y * eye.up[2]
-    size = np.sqrt(dx * dx + dy * dy + dz * dz)
-    return dx / size, dy / size, dz / size
+    """Direction of the ray through a point of the picture, of depth 1 along the camera's axis."""
+    x, y = (u - 0.5 * eye.width) * eye.per_pixel, (0.5 * eye.height - v) * eye.per_pixel
+    return (
+        eye.forward[0] + x * eye.right[0] + y * eye.up[0],
+        eye.forward[1] + x * eye.right[1] + y * eye.up[1],
+        eye.forward[2] + x * eye.right[2] + y * eye.up[2],
+    )
 
 
 @kernel
@@ -49,30 +49,27 @@ def mix(a: Vector, b: Vector, share: float) -> Vector:
 
 @kernel
 def _wave(x: float, width: float) -> float:
-    """A square wave of period 2 and values ±1, averaged over ``width``: a difference of its triangle integral."""
+    """Integral over ``width`` around x of a square wave of period 2 and values ±1: a difference of triangles."""
     a, b = 0.5 * (x + 0.5 * width), 0.5 * (x - 0.5 * width)
-    return 2.0 * (abs(a - np.floor(a + 0.5)) - abs(b - np.floor(b + 0.5))) / width
+    return 2.0 * (abs(a - np.floor(a + 0.5)) - abs(b - np.floor(b + 0.5)))
 
 
 @kernel
-def _line(x: float, width: float, line: float, period: float) -> float:
-    """Share of an interval of ``width`` around x that lines at the multiples of ``period`` cover."""
-    gap = abs(x - period * np.floor(x / period + 0.5))
-    covered = min(gap + 0.5 * width, 0.5 * line) - max(gap - 0.5 * width, -0.5 * line)
-    return min(max(covered / width, 0.0), 1.0)
+def _line(x: float, width: float, line: float) -> float:
+    """Length, within ``width`` around x, that lines at the even numbers cover."""
+    gap = abs(x - 2.0 * np.floor(0.5 * x + 0.5))
+    return max(min(gap + 0.5 * width, 0.5 * line) - max(gap - 0.5 * width, -0.5 * line), 0.0)
 
 
 @kernel
 def ground_pattern(floor: Floor, x: float, z: float, wx: float, wz: float) -> Vector:
     """Checker and lines of the ground, averaged over a pixel of ``wx`` by ``wz`` metres."""
-    dark = 0.5 - 0.5 * _wave(x / floor.square, wx / floor.square) * _wave(z / floor.square, wz / floor.square)
-    light = 1.0 - floor.checker * dark
+    x, z, wx, wz = x * floor.per_square, z * floor.per_square, wx * floor.per_square, wz * floor.per_square
+    per_x, per_z = 1.0 / wx, 1.0 / wz
+    light = 1.0 - floor.checker * (0.5 - 0.5 * _wave(x, wx) * per_x * _wave(z, wz) * per_z)
     plain = (floor.colour[0] * light, floor.colour[1] * light, floor.colour[2] * light)
-    if floor.line_width <= 0.0:
-        return plain
-    across = _line(x, wx, floor.line_width, 2.0 * floor.square)
-    along = _line(z, wz, floor.line_width, 2.0 * floor.square)
-    return mix(plain, floor.line_colour, 1.0 - (1.0 - across) * (1.0 - along))
+    across, along = _line(x, wx, floor.line_width) * per_x, _line(z, wz, floor.line_width) * per_z
+    return mix(plain, floor.line_colour, 1.0 - (1.0 - min(across, 1.0)) * (1.0 - min(along, 1.0)))
 
 
 @kernel
@@ -111,14 +108,13 @@ def ground_left(floor: Floor, x: float, z: float) -> float:
 
 @kernel
 def pixel_on_ground(eye: Eye, t: float, d: Vector) -> tuple[float, float]:
-    r"""Size along x and z [m] of a pixel whose ray meets the ground after ``t``.
+    r"""Size along x and z [m] of a pixel whose ray :math:`d`, of depth 1, meets the ground after :math:`t`.
 
     The hit :math:`p = o + t d` keeps its height, so when the ray turns by :math:`e` it moves by
-    :math:`t (e - d\, e_y / d_y)`; a pixel to the right adds :math:`e = \text{right}/f` to a ray of depth 1, and one
-    below :math:`-\text{up}/f`.
+    :math:`t (e - d\, e_y / d_y)`; a pixel to the right turns it by right/f, and one above by up/f.
     """
-    depth = t * (d[0] * eye.forward[0] + d[1] * eye.forward[1] + d[2] * eye.forward[2]) / eye.focal
-    sx, sz = d[0] / d[1], d[2] / d[1]
+    scale, per_drop = t * eye.per_pixel, 1.0 / d[1]
+    sx, sz = d[0] * per_drop, d[2] * per_drop
     wx = abs(eye.right[0] - sx * eye.right[1]) + abs(eye.up[0] - sx * eye.up[1])
     wz = abs(eye.right[2] - sz * eye.right[1]) + abs(eye.up[2] - sz * eye.up[1])
-    return max(depth * wx, 1e-6), max(depth * wz, 1e-6)
+    return max(scale * wx, 1e-6), max(scale * wz, 1e-6)

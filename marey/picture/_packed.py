@@ -23,7 +23,7 @@ class Grid(NamedTuple):
 
     x: float  # lower corner
     y: float
-    cell: float  # side of a cell
+    per_cell: float  # one over the side of a cell
     columns: int
     rows: int
     first: int  # where the cells of this grid begin in the common list of starts
@@ -46,7 +46,7 @@ class Eye(NamedTuple):
     right: Vector
     up: Vector
     forward: Vector
-    focal: float  # [pixel]
+    per_pixel: float  # one over the focal length [1/pixel]
     width: int
     height: int
 
@@ -58,9 +58,9 @@ class Floor(NamedTuple):
     height: float
     colour: Vector
     checker: float
-    square: float
+    per_square: float  # one over the side of a square [1/m]
     line_colour: Vector
-    line_width: float
+    line_width: float  # in squares
     focus: tuple[float, float, float, float]  # x, z of one end and of the other
     fade_start: float
     fade_end: float

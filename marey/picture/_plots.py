@@ -16,8 +16,9 @@ from marey.picture._views import ground_level
 from marey.skeleton import ROLES, contact_points, role_map
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
 
 LEFT, RIGHT, MIDDLE = "#3f78b0", "#d08232", "#59626c"  # display colours of the two sides and the trunk
 LIMBS: Final = ("hip", "knee", "ankle", "shoulder", "elbow")  # shown when no joints are named
@@ -55,7 +56,7 @@ def plot_contacts(motion: Motion, path: str | os.PathLike[str] | None = None) ->
     """Which points touch the ground over time, how high they are [cm] and how fast [m/s].
 
     The first panel has a bar for each contact; the next two have a line for each point of a foot, thick while it
-    touches. Heights are above the ground on which the drawn body stands. Without a contact track, contacts are detected.
+    touches. Heights are above the ground on which the drawn body stands. Contacts are detected if the clip has none.
     """
     contacts = contacts_of(motion)
     figure, axes = _panels(3, 1.7)
@@ -125,34 +126,34 @@ def _draw_track(axis: Axes, times: FloatArray, values: FloatArray, contacts: Con
 def _curve(
     axis: Axes, times: FloatArray, values: FloatArray, name: str, colour: str, *, style: str = "-", width: float = 1.3
 ) -> None:
-    axis.plot(times, values, color=colour, label=name or "_", linewidth=width, linestyle=style)
+    axis.plot(times, values, color=colour, label=name.replace("_", " ") or "_", linewidth=width, linestyle=style)
 
 
 def _panels(count: int, height_in: float) -> tuple[Figure, list[Axes]]:
     """Panels one above the other over a common time axis."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 0.7 + height_in * count), dpi=DPI, layout="constrained")
-    return figure, [
-        cast("Axes", axis) for axis in cast(Any, figure.subplots(count, 1, sharex=True, squeeze=False))[:, 0]
-    ]
+    figure: Any = Figure(figsize=(8.0, 0.7 + height_in * count), dpi=DPI, layout="constrained")
+    return figure, list(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
 
 
 def _describe(axis: Axes, ylabel: str) -> None:
     axis.set_ylabel(ylabel, fontsize=9)
     if len(axis.get_legend_handles_labels()[0]) <= 12:
-        axis.legend(fontsize=7, loc="upper right", frameon=False, ncols=4)
+        axis.legend(
+            fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, frameon=False, ncols=12
+        )
 
 
 def _finish(figure: Figure, last: Axes, motion: Motion, path: str | os.PathLike[str] | None) -> Figure:
-    for axis in figure.axes:
+    for axis in cast(list[Axes], figure.axes):
         axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
         axis.set_axisbelow(True)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
     last.set_xlabel("time [s]", fontsize=9)
     last.set_xlim(0.0, max(motion.duration_s, 1.0 / motion.rate_hz))
-    figure.suptitle(motion.name, fontsize=10)
+    cast(Any, figure).suptitle(motion.name, fontsize=10)
     if path is not None:
         _save(figure, Path(path))
     return figure
@@ -163,4 +164,4 @@ def _save(figure: Figure, path: Path) -> None:
         raise InputError(f"'{path.name}' has no suffix that can be written", f"Use one of {', '.join(PLOT_SUFFIXES)}")
     if not path.parent.is_dir():
         raise MissingFileError(str(path.parent), "Make the folder first.")
-    figure.savefig(path)
+    cast(Any, figure).savefig(path)

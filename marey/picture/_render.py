@@ -38,9 +38,13 @@ def render(scene: Scene, size: tuple[int, int], *, threads: int = 1) -> Image:
     if threads <= 1:
         render_rows(*packed, 0, height, image)
         return image
-    edges = np.linspace(0, height, 4 * threads + 1).astype(int).tolist()
+    edges: list[int] = np.linspace(0, height, 4 * threads + 1).astype(np.int64).tolist()
+
+    def draw(first: int, last: int) -> None:
+        render_rows(*packed, first, last, image)
+
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda first, last: render_rows(*packed, first, last, image), edges[:-1], edges[1:]))
+        list(pool.map(draw, edges[:-1], edges[1:]))
     return image
 
 
@@ -76,7 +80,7 @@ def _pack_marks(marks: Marks) -> FloatArray:
 def _eye(scene: Scene, size: tuple[int, int]) -> Eye:
     right, up, forward = scene.camera.axes()
     focal = scene.camera.pixels_per_tangent(size[1])
-    return Eye(_vector(scene.camera.position), _vector(right), _vector(up), _vector(forward), focal, *size)
+    return Eye(_vector(scene.camera.position), _vector(right), _vector(up), _vector(forward), 1.0 / focal, *size)
 
 
 def _floor(scene: Scene) -> Floor:
@@ -87,9 +91,9 @@ def _floor(scene: Scene) -> Floor:
         float(g.height_m),
         _vector(g.colour),
         float(g.checker),
-        float(g.square_m),
+        1.0 / float(g.square_m),
         _vector(g.line_colour),
-        float(g.line_width_m),
+        float(g.line_width_m) / float(g.square_m),
         (focus[0], focus[1], focus[2], focus[3]),
         float(g.fade_m[0]),
         float(max(g.fade_m[1], g.fade_m[0] + 1e-6)),
@@ -153,8 +157,8 @@ class _Sorter:
         b_low, b_high = _ball_bounds((ends - eye.position) @ axes, radii[:, 1])
         low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
         middle = 0.5 * np.array([eye.width, eye.height])
-        first = middle + eye.focal * np.stack([low[:, 0], -high[:, 1]], axis=1)
-        last = middle + eye.focal * np.stack([high[:, 0], -low[:, 1]], axis=1)
+        first = middle + np.stack([low[:, 0], -high[:, 1]], axis=1) / eye.per_pixel
+        last = middle + np.stack([high[:, 0], -low[:, 1]], axis=1) / eye.per_pixel
         return self._add(0.0, 0.0, float(TILE_PX), -(-eye.width // TILE_PX), -(-eye.height // TILE_PX), first, last)
 
     def cells(self, a: FloatArray, b: FloatArray, reach: FloatArray) -> Grid:
@@ -187,8 +191,10 @@ class _Sorter:
     def _add(self, x: float, y: float, cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray) -> Grid:
         from marey.picture._render_kernels import fill_grid
 
-        starts, items = fill_grid(x, y, cell, columns, rows, np.ascontiguousarray(low), np.ascontiguousarray(high))
-        return Grid(x, y, cell, columns, rows, self._append(starts, items))
+        starts, items = fill_grid(
+            x, y, 1.0 / cell, columns, rows, np.ascontiguousarray(low), np.ascontiguousarray(high)
+        )
+        return Grid(x, y, 1.0 / cell, columns, rows, self._append(starts, items))
 
 
 def _ball_bounds(p: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArray]:

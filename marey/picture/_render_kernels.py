@@ -1,7 +1,8 @@
 """The compiled ray-caster: which surface each pixel sees, and the light that leaves it.
 
-Every pixel near a body takes four visibility samples, eight where they differ, and shades each surface it finds once; a pixel that can only
-see the ground takes one, because the pattern, the marks and the shadows of the ground are filtered in closed form.
+Every pixel near a body takes four visibility samples, eight where they differ, and shades each surface it finds
+once; a pixel that can only see the ground takes one, because the pattern, the marks and the shadows of the ground are
+averaged in closed form.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.picture._cone_kernels import along, cone_normal, dot, hit_cone, occlude_by_cone, shade_by_cone
+from marey.picture._cone_kernels import along, cone_normal, dot, hit_cone, occlude_by_cone, shade_by_cone, unit
 from marey.picture._ground_kernels import (
     cell_span,
     draw_marks,
@@ -20,7 +21,7 @@ from marey.picture._ground_kernels import (
     pixel_on_ground,
     pixel_ray,
 )
-from marey.picture._packed import BLUE, GREEN, RED, Eye, Floor, Grid, Grids, Lamp, Vector
+from marey.picture._packed import BLUE, GREEN, RED, Eye, Floor, Grids, Lamp, Vector
 
 GROUND_REACH = 5.0  # [-] a body's contact shadow on the ground ends at so many of its radii
 BODY_REACH = 3.0  # [-] the same, on other bodies
@@ -38,16 +39,16 @@ RIM = 0.30  # [-] how much a surface darkens where it turns away, so that limbs 
 
 @kernel
 def fill_grid(
-    x: float, y: float, cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray
+    x: float, y: float, per_cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Cell lists of rectangles ``(N, 2)``: count, sum up, fill; items keep their order in every cell."""
     starts = np.zeros(columns * rows + 1, dtype=np.int64)
     spans = np.empty((len(low), 4), dtype=np.int64)
     for i in range(len(low)):
-        spans[i, 0] = min(max(np.floor((low[i, 0] - x) / cell), 0), columns)
-        spans[i, 1] = min(max(np.floor((high[i, 0] - x) / cell) + 1, 0), columns)
-        spans[i, 2] = min(max(np.floor((low[i, 1] - y) / cell), 0), rows)
-        spans[i, 3] = min(max(np.floor((high[i, 1] - y) / cell) + 1, 0), rows)
+        spans[i, 0] = min(max(np.floor((low[i, 0] - x) * per_cell), 0), columns)
+        spans[i, 1] = min(max(np.floor((high[i, 0] - x) * per_cell) + 1, 0), columns)
+        spans[i, 2] = min(max(np.floor((low[i, 1] - y) * per_cell), 0), rows)
+        spans[i, 3] = min(max(np.floor((high[i, 1] - y) * per_cell) + 1, 0), rows)
         for row in range(spans[i, 2], spans[i, 3]):
             for column in range(spans[i, 0], spans[i, 1]):
                 starts[row * columns + column + 1] += 1
@@ -82,13 +83,14 @@ def _first_hit(
 
 
 @kernel
-def _lit(cones: FloatArray, starts: IntArray, items: IntArray, grid: Grid, lamp: Lamp, own: int, p: Vector) -> float:
-    """Share of the lamp that reaches a point, 0 to 1: what the most hiding body leaves."""
-    begin, end = cell_span(grid, starts, dot(p, lamp.across), dot(p, lamp.along))
+def _lit(
+    cones: FloatArray, items: IntArray, begin: int, end: int, lamp: Vector, softness: float, own: int, p: Vector
+) -> float:
+    """Share of the lamp that reaches a point, 0 to 1: what the most hiding of some bodies leaves."""
     hidden = 0.0
     for k in range(begin, end):
         if items[k] != own:
-            hidden = max(hidden, shade_by_cone(cones, items[k], p, lamp.direction, lamp.softness))
+            hidden = max(hidden, shade_by_cone(cones, items[k], p, lamp, softness))
             if hidden >= 1.0:
                 break
     return 1.0 - hidden
@@ -110,7 +112,10 @@ def _shade_body(
     """Light from body ``i`` at p: lamp and shadow, sky and floor with creases, a highlight, darker rims."""
     n = cone_normal(cones, i, p)
     facing = dot(n, lamp.direction)
-    lit = _lit(cones, starts, items, grids.from_lamp, lamp, i, p) if facing > 0.0 else 0.0
+    lit = 0.0
+    if facing > 0.0:
+        begin, end = cell_span(grids.from_lamp, starts, dot(p, lamp.across), dot(p, lamp.along))
+        lit = _lit(cones, items, begin, end, lamp.direction, lamp.softness, i, p)
     begin, end = starts[grids.neighbours + i], starts[grids.neighbours + i + 1]
     crease = 1.0 - CREASE * (1.0 - _open(cones, items, begin, end, BODY_REACH, p, n))
     sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
@@ -145,21 +150,27 @@ def _shade_ground(
     if left <= 0.0:
         return floor.background
     wx, wz = pixel_on_ground(eye, t, d)
+    colour = ground_pattern(floor, x, z, wx, wz)
     begin, end = cell_span(grids.marked, starts, x, z)
-    colour = draw_marks(ground_pattern(floor, x, z, wx, wz), marks, items, begin, end, x, z, max(wx, wz))
-    p = (x, floor.height, z)
-    light = 1.0 - lamp.shadow * (1.0 - _lit(cones, starts, items, grids.from_lamp, lamp, NOTHING, p))
+    if begin < end:  # here and below: a call costs more than the test
+        colour = draw_marks(colour, marks, items, begin, end, x, z, max(wx, wz))
+    p, light = (x, floor.height, z), 1.0
+    begin, end = cell_span(grids.from_lamp, starts, dot(p, lamp.across), dot(p, lamp.along))
+    if begin < end:
+        lit = _lit(cones, items, begin, end, lamp.direction, lamp.softness, NOTHING, p)
+        light = 1.0 - lamp.shadow * (1.0 - lit)
     begin, end = cell_span(grids.beneath, starts, x, z)
-    light *= _open(cones, items, begin, end, GROUND_REACH, p, (0.0, 1.0, 0.0))
+    if begin < end:
+        light *= _open(cones, items, begin, end, GROUND_REACH, p, (0.0, 1.0, 0.0))
     return mix(floor.background, (colour[0] * light, colour[1] * light, colour[2] * light), left)
 
 
 @kernel
 def _all_same(seen: IntArray, count: int) -> bool:
+    same = True
     for k in range(1, count):
-        if seen[k] != seen[0]:
-            return False
-    return True
+        same = same and seen[k] == seen[0]
+    return same
 
 
 @kernel
@@ -199,7 +210,7 @@ def render_rows(
             else:
                 taken = 0
                 while taken < SAMPLES and not (taken == FEW and _all_same(seen, FEW)):
-                    d = pixel_ray(eye, column + SAMPLE_U[taken], row + SAMPLE_V[taken])
+                    d = unit(pixel_ray(eye, column + SAMPLE_U[taken], row + SAMPLE_V[taken]))
                     seen[taken], depths[taken] = _first_hit(cones, items, begin, end, floor, eye.position, d)
                     taken += 1
                 for k in range(taken):
@@ -211,7 +222,7 @@ def render_rows(
                     if which == NOTHING:
                         colour = _shade_ground(cones, marks, starts, items, grids, eye, floor, lamp, u, v)
                     else:
-                        d = pixel_ray(eye, u, v)
+                        d = unit(pixel_ray(eye, u, v))
                         p = along(eye.position, depths[k], d)
                         colour = _shade_body(cones, starts, items, grids, lamp, which, p, d)
                     light = along(light, share, colour)

@@ -76,7 +76,7 @@ def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
         if moved.sum() > 0.0:
             steps = EVEN_SHARE * steps + (1.0 - EVEN_SHARE) * moved / moved.sum()
     gone = np.concatenate([[0.0], np.cumsum(steps)])
-    wanted = np.linspace(0.0, gone[-1], count)
+    wanted = np.linspace(0.0, float(gone[-1]), count)
     return np.unique(np.interp(wanted, gone, np.arange(motion.num_frames)).round().astype(np.int64))
 
 
