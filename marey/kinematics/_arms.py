@@ -13,6 +13,8 @@ from marey.lie import SO3
 from marey.motion import Motion
 
 GIRDLE_RAD: Final = np.radians(16.0)  # [rad] how far a collar bone turns to help: half of what people can
+KEEP_RAD: Final = np.radians(45.0)  # [rad] the walks of the CMU database need 40: its arms lack two bones
+LEAVE_RAD: Final = np.radians(80.0)
 ONSET_M: Final = 0.004  # [m] how gradually it starts
 
 
@@ -35,3 +37,26 @@ def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stret
     wxyz = motion.rotations.wxyz.copy()
     wxyz[:, collar] = (above.inverse() @ turn @ frames[:, collar]).wxyz
     return replace(motion, rotations=SO3(wxyz))
+
+
+def fair_goals(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:
+    """Goals ``(F, 3)`` [m] that ask no elbow to bend quite otherwise than it did.
+
+    A hand that is kept in place by an arm of other length bends the elbow; up to ``KEEP_RAD`` we accept that, from
+    ``LEAVE_RAD`` on the arm keeps its directions instead and the hand goes where they lead.
+    """
+    positions = motion.joint_positions()
+    upper, middle, end = (positions[:, j] for j in (limb.upper, limb.middle, limb.end))
+    a, b = np.linalg.norm(middle - upper, axis=-1), np.linalg.norm(end - middle, axis=-1)
+    if min(a.min(), b.min()) < 1e-6:
+        return goals
+    change = np.abs(
+        _bend(a, b, np.linalg.norm(goals - upper, axis=-1)) - _bend(a, b, np.linalg.norm(end - upper, axis=-1))
+    )
+    x = np.clip((change - KEEP_RAD) / (LEAVE_RAD - KEEP_RAD), 0.0, 1.0)[:, None]
+    return goals + x * x * (3.0 - 2.0 * x) * (end - goals)
+
+
+def _bend(a: FloatArray, b: FloatArray, far: FloatArray) -> FloatArray:
+    """Inner angle [rad] between bones ``a`` and ``b`` whose ends are ``far`` apart."""
+    return np.arccos(np.clip((a * a + b * b - far * far) / (2.0 * a * b), -1.0, 1.0))

@@ -104,12 +104,17 @@ def leg_drop(positions: FloatArray, limb: Limb, path: FootPath, stretch: float) 
     return np.where(path.is_down, drop, 0.0)
 
 
-def reach(motion: Motion, limb: Limb, goals: FloatArray, R_world_end: SO3, *, stretch: float) -> Motion:
-    """Move the end of a limb to ``goals`` ``(F, 3)`` [m], turned as ``R_world_end``; a limb without length stays."""
+def reach(motion: Motion, limb: Limb, goals: FloatArray, R_world_end: SO3 | None, *, stretch: float) -> Motion:
+    """Move the end of a limb to ``goals`` ``(F, 3)`` [m]; a limb without length stays.
+
+    The end is turned as ``R_world_end``, or with the lower bone where that is None.
+    """
     positions, frames = motion.joint_frames()
     if not has_bones(positions, limb):
         return motion
     wxyz = motion.rotations.wxyz
     goals = np.ascontiguousarray(goals)
     moved, _ = move_limb(wxyz, positions, frames, motion.skeleton, limb, goals, stretch=stretch)
-    return replace(motion, rotations=SO3(hold_end(moved, motion, limb, R_world_end)))
+    if R_world_end is not None:
+        moved = hold_end(moved, motion, limb, R_world_end)
+    return replace(motion, rotations=SO3(moved))

@@ -207,7 +207,7 @@ def nearness(plants: list[Plant], frames: int) -> FloatArray:
     return weight
 
 
-def raised_floor(needed: FloatArray, rate_hz: float, seconds: float = 0.15) -> FloatArray:
+def raised_floor(needed: FloatArray, rate_hz: float, seconds: float = 0.10) -> FloatArray:
     """Smallest smooth curve we can make that is nowhere below ``needed`` ``(F,)``: sliding maximum, then mean."""
     half = max(1, round(seconds * rate_hz))
     width = 2 * half + 1

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics._arms import help_reach
+from marey.kinematics._arms import fair_goals, help_reach
 from marey.kinematics._feet import FootPath, leg_drop, plant_foot, reach
 from marey.kinematics._plants import Floor, raised_floor
 from marey.kinematics._transfer import transfer_rotations
@@ -18,7 +18,7 @@ from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, lowpass, with_contacts
 from marey.skeleton import HUMAN, RoleMap, Skeleton, contact_points, joint_positions, role_map, t_pose
 
-LEG_STRETCH: Final = 0.9985  # [-] standing people have legs as straight as this; beyond, the knee angle jumps
+LEG_STRETCH: Final = 0.999  # [-] standing people have legs as straight as this; beyond, the knee angle jumps
 ARM_STRETCH: Final = 0.9985
 TOE_HZ: Final = 6.0  # [Hz] toes bend once a step; what is faster in captures is noise
 SIDES: Final = ("left", "right")
@@ -151,15 +151,14 @@ def _with_feet(track: Contacts | None, paths: Mapping[str, FootPath]) -> Contact
 
 
 def _with_arms(job: _Job, moved: Motion) -> Motion:
-    """Wrists where they shall be, hands turned as they were."""
+    """Wrists where they shall be; hands go with the forearm, so that no wrist is bent by a longer or shorter arm."""
     for side in SIDES:
         if job.has(side, _ARM):
             limb = Limb.named(job.target, f"{side}_arm", job.target_roles)
-            R_world_wrist = moved.joint_frames()[1][:, limb.end]
-            goals = job.goals[:, job.roles[f"{side}_wrist"]]
+            goals = fair_goals(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
             collar = job.target_roles.get(f"{side}_collar")
             moved = moved if collar is None else help_reach(moved, collar, limb, goals, ARM_STRETCH)
-            moved = reach(moved, limb, goals, R_world_wrist, stretch=ARM_STRETCH)
+            moved = reach(moved, limb, goals, None, stretch=ARM_STRETCH)
     return moved
 
 
