@@ -14,6 +14,7 @@ from marey.motion._time_cues import CUES, slow_fall, tempo_cues
 
 CUE_NAMES: Final = tuple(CUES)
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
+MIN_RATE_HZ: Final = 20.0  # nobody captures at less, so a header below twice this is not doubted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +29,17 @@ class CueWeight:
 
 # Fitted by benchmarks/fit_time_base.py on 339 captured clips of 40 subjects, 43 of them with a header twice too fast:
 # a logistic regression on log cues whose signs are held to physics. With the subject of the clip left out of the fit,
-# all 43 score above FLAG_ABOVE and 6 of the other 296 do; two of these six are clips of one subject of untested rate.
-BIAS: Final = 0.219
+# all 43 score above FLAG_ABOVE and 5 of the other 296 do; two of these five are clips of one subject of untested rate.
+BIAS: Final = 0.127
 FLAG_ABOVE: Final = -0.5
 WEIGHTS: Final[Mapping[str, CueWeight]] = {
-    "free fall": CueWeight(7.60, 1.96, 0.877, 4.27),
-    "drop on feet": CueWeight(0.62, 0.544, 0.03, 1.92),
-    "balance": CueWeight(1.08, 0.53, 0.112, 2.52),
-    "pendulum": CueWeight(2.23, 1.86, 0.74, 5.26),
-    "swing": CueWeight(-4.83, 0.87, 0.441, 1.43),
-    "step time": CueWeight(-1.45, 1.32, 0.59, 2.44),
-    "hand tempo": CueWeight(2.50, 3.64, 1.78, 7.38),
+    "free fall": CueWeight(7.53, 1.96, 0.877, 4.27),
+    "drop on feet": CueWeight(0.42, 0.544, 0.03, 1.92),
+    "balance": CueWeight(1.28, 0.53, 0.112, 2.54),
+    "pendulum": CueWeight(2.20, 1.87, 0.737, 5.26),
+    "swing": CueWeight(-4.95, 0.87, 0.441, 1.43),
+    "step time": CueWeight(-1.46, 1.32, 0.59, 2.44),
+    "hand tempo": CueWeight(2.28, 3.64, 1.78, 7.38),
 }
 _SENTENCES: Final[Mapping[str, Callable[[float, float, float], str]]] = {  # of value, leg [m], unit of time [s]
     "free fall": lambda value, _leg, _unit: f"in flight it falls at {value * GRAVITY:.1f} m/s² (gravity: 9.8)",
@@ -96,7 +97,7 @@ def check_time_base(motion: Motion) -> TimeBase:
         return TimeBase(motion.rate_hz, motion.rate_hz, 0.0, ("nothing to test the frame rate with",))
     cues = tempo_cues(body)
     log_odds = score_cues(cues)
-    if log_odds > FLAG_ABOVE:
+    if log_odds > FLAG_ABOVE and motion.rate_hz >= 2.0 * MIN_RATE_HZ:
         return TimeBase(motion.rate_hz, _slower(motion), log_odds, _evidence(cues, body))
     fall = slow_fall(body)
     if fall is not None:
@@ -110,7 +111,7 @@ def _slower(motion: Motion) -> float:
     rate_hz = 0.5 * motion.rate_hz
     for _ in range(MAX_HALVINGS - 1):
         body = find_body(replace(motion, rate_hz=rate_hz))
-        if body is None or score_cues(tempo_cues(body)) <= FLAG_ABOVE:
+        if rate_hz < 2.0 * MIN_RATE_HZ or body is None or score_cues(tempo_cues(body)) <= FLAG_ABOVE:
             break
         rate_hz *= 0.5
     return rate_hz

@@ -12,16 +12,17 @@ from marey.base import BoolArray, FloatArray
 from marey.motion._filter import lowpass_values
 from marey.motion._mass import mass_weights
 from marey.motion._motion import Motion
-from marey.skeleton import RoleMap, role_map
+from marey.skeleton import RoleMap, foot_points, role_map
 
 GRAVITY: Final = 9.81  # [m/s²]
 SMOOTHING_HZ: Final = 9.0  # above the bandwidth of whole-body motion, below marker noise
 MIN_FRAMES: Final = 30
 MAX_FRAMES: Final = 2000  # the busiest stretch of this length is enough, and keeps long clips cheap
 JUMP: Final = 0.3  # [leg] a root that moves this far in one frame was not followed
+UPRIGHT: Final = 0.6  # [leg] height of the centre of mass: 1.1 standing, 0.8 seated, 0.4 on all fours
 SIDES: Final = ("left_", "right_")
 LEVEL: Final = [0, 2]
-_LEGS: Final = tuple(side + part for side in SIDES for part in ("hip", "knee", "ankle", "foot"))
+_LEGS: Final = tuple(side + part for side in SIDES for part in ("hip", "knee", "ankle"))
 _ARMS: Final = tuple(side + part for side in SIDES for part in ("shoulder", "elbow", "wrist"))
 
 
@@ -43,15 +44,21 @@ class Body:
 
     @property
     def down(self) -> BoolArray:
-        """Feet that stand ``(2, F)``: nearly still and near the floor."""
-        return (self.speed < 0.16) & (self.height < 0.12)
+        """Feet that stand ``(2, F)``: nearly still, near the floor, under a body that does not lie or lean on a hand."""
+        upright = (self.position["com"][:, 1] > UPRIGHT) & (self.hands > 0.25)
+        return (self.speed < 0.16) & (self.height < 0.12) & upright
+
+    @property
+    def hands(self) -> FloatArray:
+        """Height ``(F,)`` of the lower wrist; a body without arms has it out of the way."""
+        wrists = [self.position[side + "wrist"][:, 1] for side in SIDES if side + "wrist" in self.position]
+        return np.min(wrists, axis=0) if wrists else np.full(self.speed.shape[1], np.inf)
 
     @property
     def airborne(self) -> BoolArray:
         """Frames ``(F,)`` in which both feet move above the floor and no hand is near it."""
-        hands = [self.position[side + "wrist"][:, 1] for side in SIDES if side + "wrist" in self.position]
-        free = np.min(hands, axis=0) > 0.42 if hands else True
-        return np.asarray((self.speed > 0.21).all(axis=0) & (self.height > 0.024).all(axis=0) & free)
+        feet = (self.speed > 0.21) & (self.height > 0.024)
+        return np.asarray(feet.all(axis=0) & (self.hands > 0.42))
 
 
 def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
@@ -60,7 +67,8 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
     if any(role not in roles for role in _LEGS):
         return None
     used = [role for role in (*_LEGS, *_ARMS, "neck", "head") if role in roles]
-    points = motion.joint_positions()[:, [roles[role] for role in used]]
+    points = _balls(motion, roles, motion.joint_positions()[:, [roles[role] for role in used]])
+    used += [side + "foot" for side in SIDES]
     leg = _leg_length(points, used)
     if not 0.3 < leg < 1.5:
         return None
@@ -70,6 +78,16 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
     if len(points) < MIN_FRAMES:
         return None
     return _track(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
+
+
+def _balls(motion: Motion, roles: RoleMap, points: FloatArray) -> FloatArray:
+    """Append the balls of the feet ``(F, P + 2, 3)``: their joints, or where a foot without toes has them."""
+    if all(side + "foot" in roles for side in SIDES):
+        balls = motion.joint_positions()[:, [roles[side + "foot"] for side in SIDES]]
+    else:
+        feet = foot_points(motion.skeleton, roles)
+        balls = feet.positions(*motion.joint_frames())[:, [feet.index(side + "ball") for side in SIDES]]
+    return np.concatenate([points, balls], axis=1)
 
 
 def _leg_length(points: FloatArray, used: list[str]) -> float:
