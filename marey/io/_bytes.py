@@ -53,7 +53,8 @@ def blaming(path: AnyPath, fix: str = "Copy or export the file again.") -> Gener
     try:
         yield
     except InputError as error:
-        raise broken(path, error.what, error.fix or fix) from error
+        advice = error.fix or fix
+        raise broken(path, error.what, advice if advice.endswith((".", "?", "!")) else advice + ".") from error
     except MareyError:
         raise
     except RecursionError as error:

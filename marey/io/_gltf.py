@@ -123,7 +123,8 @@ def _rig(
     skins = _skins(document, notes)
     joints = choose_joints(tree, _wanted(tree, skins, found))
     if not joints:
-        raise broken(document.path, "no node is animated or part of a skin, so there is no skeleton")
+        what = "no node is animated or part of a skin, so there is no skeleton"
+        raise broken(document.path, what, "Export the file with its armature and animation.")
     used = {*joints, *tree.path_up(next(j for j in joints if j != NO_PARENT))}
     tracks = {(track.node, track.path): track for track in found if track.node in used}
     rate, start, frames = _time_grid(tracks, own, rate_hz, notes)

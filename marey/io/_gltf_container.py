@@ -117,6 +117,8 @@ def _beside(uri: str, path: AnyPath) -> memoryview:
     file = (folder / name).resolve()
     if "://" in name or folder not in file.parents:
         raise broken(path, f"the buffer '{name}' lies outside the file's folder", "Put it beside the file.")
+    if not file.is_file():
+        raise broken(path, f"its buffer '{name}' is not there", "Put it beside the file.")
     return memoryview(read_limited(file, limit=MAX_GLTF_BYTES))
 
 

@@ -413,7 +413,10 @@ def good() -> bytes:
         (b"[1, 2, 3]", "no glTF file"),
         (b'{"asset": {"version": "2.0"}, "buffers": [{"byteLength": 4, "uri": "../../etc/passwd"}]}', "outside the"),
         (b'{"asset": {"version": "2.0"}, "buffers": [{"byteLength": 4, "uri": "http://a/b"}]}', "outside the"),
-        (b'{"asset": {"version": "2.0"}, "buffers": [{"byteLength": 4, "uri": "none.bin"}]}', "no file or folder"),
+        (
+            b'{"asset": {"version": "2.0"}, "buffers": [{"byteLength": 4, "uri": "none.bin"}]}',
+            "'none.bin' is not",
+        ),
         (b'{"asset": {"version": "2.0"}, "buffers": [{"byteLength": 4, "uri": "data:;base64,!!"}]}', "base64"),
         (b'{"asset": {"version": "2.0"}, "buffers": [{"byteLength": 9000000000}]}', "announces 9000000000 bytes"),
         (b'{"asset": {"version": "2.0"}, "nodes": [{}]}', "there is no skeleton"),
