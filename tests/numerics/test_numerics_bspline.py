@@ -96,6 +96,14 @@ def test_fit_gives_back_a_curve_from_its_samples(degree, is_clamped):
     np.testing.assert_allclose(again.coefficients, curve.coefficients, atol=1e-9)
 
 
+def test_fit_keeps_its_digits_where_the_basis_is_badly_conditioned():
+    rng = np.random.default_rng(0)
+    curve = UniformBSpline(rng.normal(size=(27, 3)), 7, 0.0, 3.0, is_clamped=False)
+    times = np.sort(rng.uniform(0.0, 3.0, 400))
+    again = UniformBSpline.fit(times, curve(times), num_spans=20, degree=7, interval=(0.0, 3.0), is_clamped=False)
+    np.testing.assert_allclose(again.coefficients, curve.coefficients, atol=2e-10)
+
+
 def test_fit_is_the_least_squares_solution_of_numpy():
     rng = np.random.default_rng(2)
     times, values, weights = np.sort(rng.uniform(0, 5, 80)), rng.normal(size=(80, 2)), rng.uniform(0.1, 2.0, 80)
