@@ -8,7 +8,7 @@ from marey.picture._plants import foot_prints, root_path
 from marey.picture._plots import plot_angles, plot_contacts, plot_speed
 from marey.picture._render import Image, render
 from marey.picture._scene import Ground, Light, Marks, Scene, Solids, srgb
-from marey.picture._strip import film_strip
+from marey.picture._strip import compare_strips, film_strip
 from marey.picture._text import Label, write_labels
 from marey.picture._views import ground_level, lamp_for, main_heading
 
@@ -25,6 +25,7 @@ __all__ = [
     "Scene",
     "Solids",
     "body_solids",
+    "compare_strips",
     "film_strip",
     "fit_height",
     "foot_prints",

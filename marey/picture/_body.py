@@ -49,8 +49,11 @@ def placed_capsules(motion: Motion, frames: IntArray) -> tuple[Capsules, FloatAr
 
 @lru_cache(maxsize=64)
 def body_capsules(skeleton: Skeleton) -> Capsules:
-    """The solid body of a skeleton, kept because a film asks for it at every frame."""
-    return capsules(skeleton)
+    """The solid body of a skeleton, kept because a film asks for it at every frame; a lone joint is a ball."""
+    body = capsules(skeleton)
+    if len(body):
+        return body
+    return Capsules(np.zeros(1, dtype=np.int64), np.zeros((1, 3)), np.zeros((1, 3)), np.full(1, 0.1), np.full(1, 0.1))
 
 
 def body_solids(

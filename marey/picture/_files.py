@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any, Final, cast
 
 import numpy as np
@@ -15,11 +18,11 @@ from marey.base import InputError, MissingExtraError, MissingFileError, UnknownN
 from marey.motion import Motion
 from marey.picture._body import PALETTES, Palette, body_solids
 from marey.picture._camera import Camera
-from marey.picture._motion import FADE_M, camera_for, ground_focus, trace, viewing
+from marey.picture._motion import FADE_M, camera_for, trace, viewing
 from marey.picture._plants import contacts_of
 from marey.picture._render import Image, render
 from marey.picture._scene import Ground, Marks, Scene, Solids
-from marey.picture._views import ground_level, lamp_for
+from marey.picture._views import ground_focus, ground_level, lamp_for
 
 Progress = Callable[[int, int], None]
 
@@ -146,25 +149,37 @@ def _write_gif(path: Path, pictures: Iterator[Image], fps: float) -> None:
 
 
 def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
-    writer = _mp4_writer(path, fps)
-    try:
-        for picture in pictures:
-            writer.append_data(picture)
-    finally:
-        writer.close()
+    """Pipe pictures into ffmpeg as H.264 that every player shows; one thread, so that bytes repeat.
+
+    (imageio's own writer leaves pipes open, which shows as warnings in the programs that use us.)
+    """
+    program, first = _ffmpeg(), next(pictures)
+    height, width, _ = first.shape
+    reads = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.12g}", "-i", "-"]
+    codes = ["-an", "-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-threads", "1"]
+    writes = ["-fflags", "+bitexact", "-flags:v", "+bitexact", "-movflags", "+faststart", str(path)]
+    command = [program, "-y", "-loglevel", "error", *reads, *codes, *writes]
+    with Popen(command, stdin=PIPE, stderr=PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
+        try:
+            for picture in chain([first], pictures):
+                process.stdin.write(picture.tobytes())
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # ffmpeg gave up; its reason follows
+        except BaseException:
+            process.kill()
+            raise
+        reason = process.stderr.read().decode(errors="replace").strip()
+    if process.returncode:
+        raise InputError(f"ffmpeg could not write '{path.name}': {reason or process.returncode}")
 
 
-def _mp4_writer(path: Path, fps: float) -> Any:
-    """An H.264 writer of imageio, which has no types; one thread, so that the same film gives the same bytes."""
-    if find_spec("imageio") is None or find_spec("imageio_ffmpeg") is None:
+def _ffmpeg() -> str:
+    """Path of the ffmpeg that imageio-ffmpeg brings."""
+    if find_spec("imageio_ffmpeg") is None:
         raise MissingExtraError("writing MP4 films", "video")
-    import imageio
-
-    options = ["-threads", "1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
-    make = cast(Any, imageio).get_writer
-    return make(
-        str(path), format="FFMPEG", fps=fps, codec="libx264", quality=8, macro_block_size=1, output_params=options
-    )
+    return str(cast(Any, import_module("imageio_ffmpeg")).get_ffmpeg_exe())
 
 
 def _target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:

@@ -15,7 +15,7 @@ from marey.picture._camera import Camera, Margins, frame_balls, view_direction
 from marey.picture._plants import contacts_of, foot_prints, root_path
 from marey.picture._render import Image, render
 from marey.picture._scene import Ground, Marks, Scene, Solids, srgb
-from marey.picture._views import ground_level, lamp_for, main_heading
+from marey.picture._views import ground_focus, ground_level, lamp_for, main_heading
 
 VIEWS: Final = {  # turn towards the front and height above the horizon [rad]
     "side": (np.deg2rad(8.0), np.deg2rad(12.0)),
@@ -119,12 +119,3 @@ def camera_for(solids: Solids, direction: FloatArray, size: tuple[int, int]) -> 
     radii = np.concatenate([solids.start_radii, solids.end_radii])
     margins = Margins(0.06 * size[0], 0.07 * size[1], 0.10 * size[1])
     return frame_balls(points, radii, direction, size, fov_rad=FOV_RAD, margins=margins)
-
-
-def ground_focus(solids: Solids) -> FloatArray:
-    """Ends ``(2, 2)`` [m] of the longer middle line of the rectangle under some bodies."""
-    ground = np.concatenate([solids.starts, solids.ends])[:, [0, 2]]
-    low, high = ground.min(axis=0), ground.max(axis=0)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    along = np.where(half == half.max(), half, 0.0)
-    return np.stack([middle - along, middle + along])

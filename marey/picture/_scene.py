@@ -140,11 +140,11 @@ class Light:
     """A far lamp with soft edges, and the light of sky and floor."""
 
     direction: FloatArray = field(default_factory=lambda: np.array([-0.4, 1.0, 0.5]))  # (3,) towards the lamp
-    key: float = 0.80  # [-] strength of the lamp
-    sky: float = 0.46  # [-] light from above
-    floor: float = 0.30  # [-] light sent back by the floor
+    key: float = 0.72  # [-] strength of the lamp
+    sky: float = 0.52  # [-] light from above
+    floor: float = 0.38  # [-] light sent back by the floor
     softness: float = 0.07  # [-] half width of a shadow's edge over the distance to what casts it
-    shadow: float = 0.55  # [-] how dark a shadow on the ground is: 0 none, 1 black
+    shadow: float = 0.50  # [-] how dark a shadow on the ground is: 0 none, 1 black
 
     def __post_init__(self) -> None:
         direction = frozen(self.direction, 3, name="light direction")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from marey.picture._plants import contacts_of, foot_prints, root_path
 from marey.picture._render import Image, render
 from marey.picture._scene import Ground, Marks, Scene, Solids, srgb
 from marey.picture._text import Label, write_labels
-from marey.picture._views import ground_level, is_travelling, lamp_for, main_heading, strip_frames
+from marey.picture._views import bend, ground_focus, ground_level, is_travelling, lamp_for, main_heading, strip_frames
 
 LAYOUTS: Final = ("auto", "travel", "grid")
 INSTANTS: Final = ("auto", "time", "movement")
 WIDE_RAD: Final = np.deg2rad(26.0)  # a long lens: bodies at both ends look alike
 ELEVATION_RAD: Final = np.deg2rad(13.0)
+BEND_RAD: Final = np.deg2rad(24.0)  # how much higher the camera stands for a path as wide as it is long
 TRAVEL_TURN_RAD: Final = np.deg2rad(5.0)  # nearly from the side, so that the path runs level
 GRID_TURN_RAD: Final = np.deg2rad(24.0)  # a little of the front, so that near and far limbs part
 OLDEST_FADE: Final = 0.62  # [-] how pale the first body is
@@ -85,13 +87,28 @@ def film_strip(
     if instants == "auto" and not travels:
         frames = strip_frames(motion, count, by_movement=True)
     turn = TRAVEL_TURN_RAD if travels else GRID_TURN_RAD
-    direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=ELEVATION_RAD)
+    elevation = ELEVATION_RAD + (bend(motion) * BEND_RAD if travels else 0.0)
+    direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
     row = (_where_they_were if travels else _side_by_side)(motion, frames, palette or PALETTES[0], direction)
-    ground = Ground(ground_level(motion, row.contacts), focus=row.feet[[0, -1]][:, [0, 2]], fade_m=FADE_M)
-    sheet = _sheet(row, ground, direction, width, height)
     solids = Solids.join(row.bodies)
+    ground = Ground(ground_level(motion, row.contacts), focus=ground_focus(solids), fade_m=FADE_M)
+    sheet = _sheet(row, ground, direction, width, height)
     image = render(Scene(sheet.camera, solids, row.marks, ground, lamp_for(direction)), sheet.size, threads=threads)
     return write_labels(image, _labels(motion, frames, row, sheet, caption=caption))
+
+
+def compare_strips(
+    motions: Sequence[Motion], *, palettes: Sequence[Palette] = PALETTES, width: int = 1600, **options: Any
+) -> Image:
+    """Film strips of several motions, one below the other, each in its own colours ``(H, W, 3)``.
+
+    ``options`` are those of :func:`film_strip` and hold for all.
+    """
+    if not motions or not palettes:
+        raise InputError("no motion or no palette to draw", "Give at least one of each")
+    return np.concatenate(
+        [film_strip(m, palette=palettes[i % len(palettes)], width=width, **options) for i, m in enumerate(motions)]
+    )
 
 
 def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:

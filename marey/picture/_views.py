@@ -10,7 +10,7 @@ from marey.base import FloatArray, IntArray
 from marey.motion import Contacts, Motion, headings
 from marey.picture._body import placed_capsules
 from marey.picture._camera import view_axes
-from marey.picture._scene import Light
+from marey.picture._scene import Light, Solids
 
 TRAVEL_M: Final = 0.6  # [m] a root that goes farther shows where the motion heads
 APART: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
@@ -46,6 +46,13 @@ def main_heading(motion: Motion) -> float:
         return float(np.arctan2(np.sin(facing).mean(), np.cos(facing).mean()))
     forwards = axis if axis @ (path[-1] - path[0]) >= 0.0 else -axis
     return float(np.arctan2(forwards[0], forwards[1]))
+
+
+def bend(motion: Motion) -> float:
+    """How wide the path of the root is, as a share of its length: 0 for a line, 1 for a circle."""
+    path = motion.root_positions[:, [0, 2]]
+    axis, extent = _long_axis(path)
+    return float(np.ptp(path @ np.array([-axis[1], axis[0]]))) / max(extent, 1e-9)
 
 
 def _long_axis(path: FloatArray) -> tuple[FloatArray, float]:
@@ -90,3 +97,12 @@ def lamp_for(direction: FloatArray) -> Light:
     right, _, forward = view_axes(direction)
     level = np.array([forward[0], 0.0, forward[2]])
     return Light(-0.50 * right - 0.40 * level / max(float(np.linalg.norm(level)), 1e-9) + [0.0, 1.25, 0.0])
+
+
+def ground_focus(solids: Solids) -> FloatArray:
+    """Ends ``(2, 2)`` [m] of the longer middle line of the rectangle under some bodies."""
+    ground = np.concatenate([solids.starts, solids.ends])[:, [0, 2]]
+    low, high = ground.min(axis=0), ground.max(axis=0)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    along = np.where(half == half.max(), half, 0.0)
+    return np.stack([middle - along, middle + along])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 from PIL import Image as Pillow
@@ -51,11 +53,29 @@ def test_an_mp4_has_all_pictures_at_the_asked_rate(tmp_path, swing):
     path = save_film(clip, tmp_path / "film.mp4", fps=30.0, size=SMALL, camera="all")
     count, seconds = ffmpeg.count_frames_and_secs(str(path))
     assert count == 21 and seconds == pytest.approx(21 / 30, abs=0.02)
-    reader = ffmpeg.read_frames(str(path))
-    information = next(reader)
-    frames = [np.frombuffer(data, dtype=np.uint8).astype(int) for data in reader]
-    assert information["fps"] == pytest.approx(30.0) and tuple(information["size"]) == SMALL
-    assert len(frames) == 21 and np.abs(frames[0] - frames[10]).max() > 60  # the body moved
+    command = [
+        ffmpeg.get_ffmpeg_exe(),
+        "-loglevel",
+        "error",
+        "-i",
+        str(path),
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-",
+    ]
+    raw = subprocess.run(command, capture_output=True, check=True).stdout
+    frames = np.frombuffer(raw, dtype=np.uint8).reshape(21, SMALL[1], SMALL[0], 3).astype(int)
+    assert np.abs(frames[0] - frames[10]).max() > 60  # the body moved
+    image = render_motion(clip, 0, size=SMALL)
+    assert frames[0].mean() == pytest.approx(image.mean(), abs=12)  # and the colours are right
+
+
+def test_what_ffmpeg_says_reaches_the_user(tmp_path, swing):
+    pytest.importorskip("imageio_ffmpeg")
+    with pytest.raises(InputError, match="ffmpeg could not write"):
+        files._write_mp4(tmp_path / "absent" / "film.mp4", iter([np.zeros((48, 64, 3), dtype=np.uint8)] * 3), 30.0)
 
 
 def test_films_are_the_same_bytes_twice(tmp_path, swing):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
+from marey.lie import SO3
 from marey.motion import Motion
 from marey.picture import (
     PALETTES,
     Camera,
     Palette,
     body_solids,
+    compare_strips,
     film_strip,
     foot_prints,
     ground_level,
@@ -21,8 +25,8 @@ from marey.picture import (
     render_motion,
     root_path,
 )
-from marey.picture._views import is_travelling, strip_frames
-from marey.skeleton import HUMAN, capsules
+from marey.picture._views import bend, is_travelling, strip_frames
+from marey.skeleton import HUMAN, Skeleton, capsules
 
 PURE = np.array([0.0, 0.5, 0.0])
 
@@ -148,6 +152,30 @@ def test_two_motions_stand_side_by_side_in_two_colours(travelling):
     np.testing.assert_allclose(np.linalg.norm(moved, axis=1), 1.5)
     np.testing.assert_allclose(moved[:, [1, 2]], 0.0, atol=0.02)  # across the way, which is +Z
     assert np.abs(scene.solids.colours[half:] - scene.solids.colours[:half]).max() > 0.05
+
+
+def test_compared_strips_are_stacked_in_different_colours(travelling):
+    image = compare_strips([travelling, travelling], width=320, count=3, height=100)
+    assert image.shape == (200, 320, 3)
+    assert np.abs(image[:100].astype(int) - image[100:]).max() > 30
+    np.testing.assert_array_equal(image[:100], film_strip(travelling, width=320, count=3, height=100))
+
+
+def test_the_camera_rises_for_a_bent_path(travelling):
+    turn = 2 * np.pi * travelling.times() / travelling.duration_s
+    circle = np.stack([np.sin(turn), np.full_like(turn, 0.96), np.cos(turn)], axis=1)
+    assert bend(travelling) < 0.01
+    assert bend(replace(travelling, root_positions=circle)) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 60.0])
+@pytest.mark.parametrize("joints", [1, 2, 22])
+def test_any_skeleton_of_any_size_can_be_drawn(scale, joints):
+    names, parents = HUMAN.names[:joints], HUMAN.parents[:joints]
+    body = Skeleton(names, parents, HUMAN.offsets[:joints] * scale, HUMAN.tips[:joints] * scale)
+    clip = Motion(body, 30.0, np.tile(body.offsets[0], (4, 1)), SO3.identity(4, joints))
+    assert film_strip(clip, width=128, count=2).shape[1] == 128
+    assert render_motion(clip, [0, 3], size=(64, 48)).shape == (48, 64, 3)
 
 
 def test_earlier_bodies_are_paler(travelling):
