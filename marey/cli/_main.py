@@ -40,7 +40,8 @@ def _report(error: Exception) -> int:
     """Say in one line what went wrong."""
     usage = getattr(error, "format_message", None)  # typer's errors; their classes moved between versions
     if callable(usage):
-        print(f"marey: {_one_line(str(usage()))} Try: marey {_verb(error)}--help", file=sys.stderr)
+        sentence = _one_line(str(usage())).rstrip(".")
+        print(f"marey: {sentence}. Try: marey {_verb(error)}--help", file=sys.stderr)
         return int(getattr(error, "exit_code", WRONG_USAGE))
     if type(error).__name__ == "Abort":
         print("marey: stopped", file=sys.stderr)

@@ -171,10 +171,10 @@ class Catalogue:
         return tuple(self._record(row) for row in rows)
 
     def named(self, key: str) -> tuple[ClipRecord, ...]:
-        """Return the clips whose address begins with ``key`` or whose name is ``key``."""
-        rows = self._rows("SELECT * FROM clips WHERE substr(id, 1, ?) = ?", (len(key), key))
-        if len(key) < 4 or not rows:  # three digits of an address are too few to mean it
-            rows = self._rows("SELECT * FROM clips WHERE name = ?", (key,))
+        """Return the clips whose name is ``key``, or else those whose address begins with it."""
+        rows = self._rows("SELECT * FROM clips WHERE name = ?", (key,))
+        if not rows and len(key) >= 4:  # three digits of an address are too few to mean it
+            rows = self._rows("SELECT * FROM clips WHERE substr(id, 1, ?) = ?", (len(key), key))
         return tuple(self._record(row) for row in rows)
 
     def names(self) -> tuple[str, ...]:
