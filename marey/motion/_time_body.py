@@ -36,29 +36,13 @@ class Body:
     acceleration: dict[str, FloatArray]
     height: FloatArray  # (2, F) of each foot's lowest joint above the floor
     speed: FloatArray  # (2, F) of each foot's slower joint
+    down: BoolArray  # (2, F) feet that stand: still, near the floor, under a body that neither lies nor leans on a hand
+    airborne: BoolArray  # (F,) both feet move above the floor and no hand is near it
     leg_m: float
 
     def frames(self, duration: float) -> int:
         """How many frames a duration [unit] takes, at least two."""
         return max(2, round(duration / self.step))
-
-    @property
-    def down(self) -> BoolArray:
-        """Feet that stand ``(2, F)``: nearly still, near the floor, under a body that does not lie or lean on a hand."""
-        upright = (self.position["com"][:, 1] > UPRIGHT) & (self.hands > 0.25)
-        return (self.speed < 0.16) & (self.height < 0.12) & upright
-
-    @property
-    def hands(self) -> FloatArray:
-        """Height ``(F,)`` of the lower wrist; a body without arms has it out of the way."""
-        wrists = [self.position[side + "wrist"][:, 1] for side in SIDES if side + "wrist" in self.position]
-        return np.min(wrists, axis=0) if wrists else np.full(self.speed.shape[1], np.inf)
-
-    @property
-    def airborne(self) -> BoolArray:
-        """Frames ``(F,)`` in which both feet move above the floor and no hand is near it."""
-        feet = (self.speed > 0.21) & (self.height > 0.024)
-        return np.asarray(feet.all(axis=0) & (self.hands > 0.42))
 
 
 def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
@@ -123,7 +107,15 @@ def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Bo
     speed = np.stack([np.minimum(norm(velocity[s + "ankle"]), norm(velocity[s + "foot"])) for s in SIDES])
     for values in position.values():
         values[:, 1] -= floor
-    return Body(step, position, velocity, acceleration, height - floor, speed, leg_m)
+    height -= floor
+    hands = np.full(len(points), np.inf)
+    for side in SIDES:
+        hands = np.minimum(hands, position[side + "wrist"][:, 1] if side + "wrist" in position else np.inf)
+    upright = (position["com"][:, 1] > UPRIGHT) & (hands > 0.25)
+    down = (speed < 0.16) & (height < 0.12) & upright
+    moving = (speed > 0.21) & (height > 0.024)
+    airborne = moving[0] & moving[1] & (hands > 0.42)
+    return Body(step, position, velocity, acceleration, height, speed, down, airborne, leg_m)
 
 
 def spans(flags: BoolArray, min_frames: int) -> Iterator[tuple[int, int]]:

@@ -1,17 +1,20 @@
 """Foot strikes, gait cycles, cadence."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import signal
 
+from marey import samples
 from marey.io import load
 from marey.motion import cadence, foot_strikes, gait_cycles, mean_speed, mirror, place, resample
 from marey.motion._gait import find_peaks
-from marey.samples import jump, run, walk
 from marey.skeleton import RoleMap
+
+jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))
 
 
 def test_peaks_are_those_of_an_independent_library():

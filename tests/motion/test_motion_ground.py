@@ -1,15 +1,18 @@
 """The floor and the height of a body."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
+from marey import samples
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, align_to_ground, contact_positions, detect_contacts, ground_height, standing_height
-from marey.samples import jump, run, walk
 from marey.skeleton import HUMAN, Skeleton, human
+
+jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))
 
 
 def lifted(motion: Motion, height_m: float) -> Motion:

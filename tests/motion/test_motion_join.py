@@ -1,16 +1,19 @@
 """Joining clips."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
+from marey import samples
 from marey.base import InputError
 from marey.lie import geodesic_distance
 from marey.motion import concatenate, headings
 from marey.motion._join import skeleton_difference
-from marey.samples import run, walk
 from marey.skeleton import HUMAN, Skeleton, human
+
+run, walk = (cache(make) for make in (samples.run, samples.walk))
 
 
 def test_parts_follow_one_another_unchanged(wild):

@@ -2,19 +2,22 @@
 
 import csv
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from marey import samples
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, check_time_base, place
 from marey.motion._time_base import WEIGHTS, cue_score, score_cues
 from marey.motion._time_body import find_body, spans
 from marey.motion._time_cues import slow_fall, tempo_cues
-from marey.samples import jump, run, walk
 from marey.skeleton import Skeleton, human
+
+jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))
 
 
 @pytest.mark.parametrize("make", [walk, run, jump])
