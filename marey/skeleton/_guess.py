@@ -32,29 +32,25 @@ def _by_name(skeleton: Skeleton) -> dict[str, int]:
     for side in SIDES:
         for parts in (_LEG, _ARM):
             chain = [(j, part) for j, (s, part) in enumerate(told) if s == side and part in parts]
-            joints |= {f"{side}_{part}": j for part, j in _settle(skeleton, chain, parts).items()}
+            joints |= {f"{side}_{part}": j for part, j in _settle(skeleton, chain).items()}
     return joints | _middle(skeleton, [part for _, part in told], [side for side, _ in told])
 
 
-def _settle(skeleton: Skeleton, chain: list[tuple[int, str]], parts: tuple[str, ...]) -> dict[str, int]:
-    """Give each part its joint along one limb: words that name two parts are settled by their order.
+def _settle(skeleton: Skeleton, chain: list[tuple[int, str]]) -> dict[str, int]:
+    """Give each part its joint along one limb; words that name two parts are settled by their order.
 
     In ``hip, knee, ankle, foot`` the last is the ball; in ``upleg, leg, foot, toe`` it is ``foot`` that is the
-    ankle. ``shoulder, arm`` are collar and shoulder; ``shoulder, elbow`` are not.
+    ankle. ``shoulder, arm`` are collar and shoulder; ``shoulder, elbow`` are not. Of two thighs the first counts:
+    the other is a twist joint.
     """
     found: dict[str, int] = {}
     for j, part in chain:
-        place = part
-        while place in found and parts.index(place) + 1 < len(parts) and _is_below(skeleton, j, found[place]):
-            place = parts[parts.index(place) + 1]
-            if place in ("knee", "elbow"):  # a second thigh is a twist joint, not a knee
-                break
-        if place not in found:
-            found[place] = j
-    if "shoulder" in found and "collar" not in found:
-        arms = [j for j, part in chain if part == "shoulder"]
-        if len(arms) > 1 and _is_below(skeleton, arms[1], arms[0]):
-            found["collar"], found["shoulder"] = arms[0], arms[1]
+        found.setdefault(part, j)
+    for part, above, below in (("shoulder", "collar", "shoulder"), ("ankle", "ankle", "foot")):
+        named = [j for j, other in chain if other == part]
+        is_two = len(named) > 1 and _is_below(skeleton, named[1], named[0])
+        if is_two and (above if below == part else below) not in found:
+            found[above], found[below] = named[0], named[1]
     return found
 
 
