@@ -51,7 +51,8 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
     if any(role not in roles for role in _LEGS):
         return None
     used = [role for role in (*_LEGS, *_ARMS, "neck", "head") if role in roles]
-    points = _balls(motion, roles, motion.joint_positions()[:, [roles[role] for role in used]])
+    joints = motion.joint_positions()
+    points = np.concatenate([joints[:, [roles[role] for role in used]], _balls(motion, roles, joints)], axis=1)
     used += [side + "foot" for side in SIDES]
     leg = _leg_length(points, used)
     if not 0.3 < leg < 1.5:
@@ -64,14 +65,12 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> Body | None:
     return _track(lowpass_values(points, motion.rate_hz, cutoff), used, 1.0 / (motion.rate_hz * unit_s), leg)
 
 
-def _balls(motion: Motion, roles: RoleMap, points: FloatArray) -> FloatArray:
-    """Append the balls of the feet ``(F, P + 2, 3)``: their joints, or where a foot without toes has them."""
+def _balls(motion: Motion, roles: RoleMap, joints: FloatArray) -> FloatArray:
+    """Balls of the feet ``(F, 2, 3)``: their joints, or where a foot without toes has them."""
     if all(side + "foot" in roles for side in SIDES):
-        balls = motion.joint_positions()[:, [roles[side + "foot"] for side in SIDES]]
-    else:
-        feet = foot_points(motion.skeleton, roles)
-        balls = feet.positions(*motion.joint_frames())[:, [feet.index(side + "ball") for side in SIDES]]
-    return np.concatenate([points, balls], axis=1)
+        return joints[:, [roles[side + "foot"] for side in SIDES]]
+    feet = foot_points(motion.skeleton, roles)
+    return feet.positions(*motion.joint_frames())[:, [feet.index(side + "ball") for side in SIDES]]
 
 
 def _leg_length(points: FloatArray, used: list[str]) -> float:
