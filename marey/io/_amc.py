@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray, MissingFileError
 from marey.io._amc_parse import parse_amc
 from marey.io._asf import AsfSkeleton, load_asf
-from marey.io._text import read_text
+from marey.io._text import plural, read_text
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 
@@ -47,7 +47,8 @@ def read_amc(
     rate = rate_hz if rate_hz is not None else file.rate_hz or ASSUMED_RATE_HZ
     warnings = [*body.warnings, *file.warnings]
     if empty:
-        warnings.append(f"{empty} frame(s) at the start hold only zeros; left out (source.dropped keeps them)")
+        what = f"only zeros at the start, for {plural(empty, 'frame')}"
+        warnings.append(f"{what}: not captured, left out (source.dropped keeps them)")
     notes = [body.unit.note]
     if rate_hz is None and file.rate_hz is None:
         notes.append(f"an AMC file carries no frame rate; {ASSUMED_RATE_HZ:g} Hz assumed. Give rate_hz= to override")

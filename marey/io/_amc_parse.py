@@ -128,7 +128,19 @@ def _bone(text: TextFile, state: _State, words: list[str], line: int) -> None:
 
 def _bad_value(text: TextFile, words: list[str], line: int) -> FormatError:
     bad = next((word for word in words[1:] if parse_float(word) is None), words[-1])
-    return text.error_on_line(f"'{printable(bad)}' is not a finite number", line, "Correct the value.")
+    return text.error_on_line(f"'{printable(bad)}' is not a usable number", line, "Correct the value.")
+
+
+def _bad_frame(text: TextFile, first_line: int) -> FormatError:
+    """Find the unusable value in the frame that starts on a line."""
+    lines = text.data.decode("utf-8", errors="replace").split("\n")
+    for number in range(first_line, len(lines)):
+        for word in lines[number].split()[1:]:
+            value = parse_float(word)
+            if value is None or abs(value) > MAX_VALUE:
+                what = f"'{printable(word)}' is not a usable number"
+                return text.error_on_line(what, number + 1, "Correct the value.")
+    return text.error_on_line("a value of this frame is too large", first_line, "Correct the value.")
 
 
 def _finish(text: TextFile, state: _State) -> AmcFile:
@@ -137,9 +149,7 @@ def _finish(text: TextFile, state: _State) -> AmcFile:
         channels[:, state.turns] *= 180.0 / np.pi
     bad = ~(np.abs(channels) <= MAX_VALUE)
     if bad.any():
-        frame = int(np.flatnonzero(bad.any(axis=1))[0])
-        what = f"a value of the frame that starts here is {channels[frame][bad[frame]][0]:g}"
-        raise text.error_on_line(what, state.lines[frame], f"No capture exceeds {MAX_VALUE:g}; correct it.")
+        raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])
     channels.setflags(write=False)
     warnings = [
         f"bone '{name}' is missing from frame {frame} and others; zero taken" for name, frame in state.missing.items()

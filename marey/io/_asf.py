@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.io._asf_parse import AsfBone, AsfFile, parse_asf
-from marey.io._text import TextFile, printable, read_text
+from marey.io._text import TextFile, plural, printable, read_text
 from marey.io._units import HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, reach, unit_in_metres
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
@@ -108,7 +108,9 @@ def _walk(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int], list
         stack.extend((child, len(order)) for child in reversed(file.children.get(name, [])))
     lost = [name for name in file.bones if name not in seen]
     warnings = (
-        [f"{len(lost)} bones hang nowhere in the hierarchy and were left out: {', '.join(lost[:5])}"] if lost else []
+        [f"left out, for the hierarchy does not reach them: {plural(len(lost), 'bone')}, {', '.join(lost[:5])}"]
+        if lost
+        else []
     )
     return order, parents, warnings
 

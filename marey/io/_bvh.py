@@ -12,6 +12,7 @@ import numpy as np
 from marey.base import FloatArray, FormatError
 from marey.io._axes import detect_up, to_world, turn_wxyz
 from marey.io._bvh_frames import BvhFrames, read_frames
+from marey.io._bvh_header import find_motion
 from marey.io._bvh_repair import joint_flips, leading_rows
 from marey.io._bvh_tree import BvhTree, read_tree, skeleton_of
 from marey.io._euler import ChannelMap, channels_to_positions, trusted_rotations
@@ -90,7 +91,7 @@ def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[flo
         return float(rate_hz), f"rate {rate_hz:g} Hz as asked for; the header's frame time is {frames.frame_time}"
     seconds = parse_float(frames.frame_time)
     if seconds is None or not 1e-6 <= seconds <= 1e6:
-        line = text.line_at(max(text.data.lower().find(b"frame time"), 0))
+        line = text.line_at(max(text.data.lower().find(b"frame time"), find_motion(text)[0]))
         what = f"the frame time is '{printable(frames.frame_time)}'"
         raise FormatError(what, text.path, line, "Write 'Frame Time: seconds' after MOTION, or give rate_hz=.")
     return rate_from_frame_time(frames.frame_time)

@@ -25,7 +25,7 @@ def written_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, 
         names = [tuple(n) for n in cast(Sequence[Sequence[str]], source.layout["channels"])]
     for joint in _needing_rotation(motion, source, names):
         names[joint] = (*names[joint], *(r for r in ROTATIONS if r not in names[joint]))
-    for joint in _needing_position(motion, names):
+    for joint in _needing_position(motion, source, names):
         names[joint] = (*POSITIONS, *(n for n in names[joint] if n not in POSITIONS))
     return tuple(names)
 
@@ -46,15 +46,17 @@ def _rotation_slots(layout: ChannelMap, joint: int) -> list[int]:
     return [i for i, name in enumerate(layout.names[joint]) if name.endswith("rotation")]
 
 
-def _needing_position(motion: Motion, names: Sequence[tuple[str, ...]]) -> list[int]:
-    """Joints that move in their parent's frame, or a root off its offset, without all position channels."""
-    offsets = motion.skeleton.offsets
+def _needing_position(motion: Motion, source: Source | None, names: Sequence[tuple[str, ...]]) -> list[int]:
+    """Joints that leave their offset, in their parent's frame, along an axis that has no channel."""
+    up = source.up if source else "+y"
     need: list[int] = []
     for joint, channels in enumerate(names):
-        if all(p in channels for p in POSITIONS):
-            continue
+        fixed = [axis for axis, name in enumerate(POSITIONS) if name not in channels]
         track = _track(motion, joint)
-        if track is not None and np.abs(track - offsets[joint]).max() > SAME_PLACE:
+        if not fixed or track is None:
+            continue
+        away = to_file(track - motion.skeleton.offsets[joint], up)
+        if np.abs(away[:, fixed]).max() > SAME_PLACE:
             need.append(joint)
     return need
 

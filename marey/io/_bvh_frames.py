@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, FormatError
 from marey.io._bvh_halves import compose_table, read_in_halves
 from marey.io._euler import ChannelMap
-from marey.io._text import TextFile, is_decimal_comma, parse_float, printable
+from marey.io._text import TextFile, is_decimal_comma, parse_float, plural, printable
 
 MAX_CHANNEL: Final = 1e9  # [deg or unit] far above any capture; keeps every later product finite
 MAX_ROTATIONS: Final = 2_000_000  # frames times joints, unless the file is as large as such a motion should be
@@ -123,7 +123,7 @@ def _count_frames(
     if said.frames is None:
         warnings.append(f"the header gives no number of frames; {count} were found")
     elif said.frames != count:
-        warnings.append(f"the header announces {said.frames} frames, the file holds {count}")
+        warnings.append(f"the header announces {plural(said.frames, 'frame')}, the file holds {count}")
     return count
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from marey.base import FormatError
-from marey.io._text import TextFile, is_decimal_comma, parse_float, printable
+from marey.io._text import TextFile, is_decimal_comma, parse_float, plural, printable
 from marey.skeleton import MAX_JOINTS
 
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
@@ -69,8 +69,7 @@ class _Parser:
                 raise self.unknown(word)
             handler(self)
         if self.open:
-            what = f"{len(self.open)} opening brace{'s' * (len(self.open) > 1)} not closed before MOTION"
-            raise self.error(what, "Close them with }.")
+            raise self.error(f"{plural(len(self.open), 'brace')} not closed before MOTION", "Close what was opened.")
         if not self.tree.names:
             raise self.error("the hierarchy has no ROOT", "A BVH file needs one ROOT joint.")
 
@@ -177,10 +176,12 @@ class _Parser:
         if count is None or not 0 <= count <= 6 or count != int(count):
             found = printable(words[0]) if words else ""
             raise self.error(f"CHANNELS count is '{found}'", "It must be a whole number from 0 to 6.")
-        names = tuple(self.channel(word) for word in words[1:])
-        if len(names) != count:
-            what = f"CHANNELS announces {int(count)} channels and names {len(names)}"
+        names = tuple(self.channel(word) for word in words[1 : 1 + int(count)])
+        extra = words[1 + int(count) :]
+        if len(names) < count or (extra and extra[0].lower() in _CHANNEL):
+            what = f"CHANNELS announces {plural(int(count), 'channel')} and names {len(names) + len(extra)}"
             raise self.error(what, "Make the count and the names agree.")
+        self.at -= len(extra)  # the next statement may stand on the same line
         if len(set(names)) < len(names):
             raise self.error(f"a channel is named twice: {' '.join(names)}", "Name each channel once.")
         self.place_channels(names)

@@ -8,11 +8,16 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.io._euler import NONE, ChannelMap
+from marey.io._text import plural
 from marey.io._units import HEIGHT_OF_REACH, METRES, reach
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
 CMU_NAMES: Final = frozenset({"Hips", "LHipJoint", "RHipJoint", "LowerBack", "Spine1", "Neck1", "LeftFingerBase"})
+LOST_BONES: Final = (
+    "this conversion has lost the thorax and wrist bones: neck and shoulders sit on Spine1, 11 to 13 cm too low, "
+    "and the fingers on the wrist"
+)
 FLIP_DEG: Final = 40.0  # a joint at 120 Hz would need 4800 degrees a second; markers were swapped or lost
 CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
 
@@ -37,10 +42,10 @@ def leading_rows(
         notes.append("frame 0 is a T-pose that was added to the capture; left out (source.dropped keeps it)")
     empty = _count_empty(channels[dropped:])
     if empty:
-        what = f"{empty} frame{'s' * (empty > 1)} at the start hold{'s' * (empty == 1)} only zeros"
-        warnings.append(f"{what}; left out (source.dropped keeps them)")
+        what = f"only zeros at the start, for {plural(empty, 'frame')}"
+        warnings.append(f"{what}: not captured, left out (source.dropped keeps them)")
     if _lacks_thorax(raw):
-        notes.append("this BVH has lost the thorax bone: neck and shoulders sit 11 to 13 cm too low on Spine1")
+        notes.append(LOST_BONES)
     return dropped + empty, warnings, notes
 
 

@@ -29,7 +29,7 @@ class BvhPlan:
     """How a motion is laid out in the file; joints are numbered as in the motion."""
 
     names: tuple[str, ...]
-    order: IntArray  # (J,) joints as the file lists them: depth first
+    order: tuple[int, ...]  # (J,) joints as the file lists them: depth first
     channels: tuple[tuple[str, ...], ...]  # (J,)
     offsets: FloatArray  # (J, 3) file units and axes
     sites: dict[int, list[FloatArray]]  # end sites by joint
@@ -83,16 +83,16 @@ def _clean(name: str) -> str:
     return re.sub(r"[\s{}]+", " ", name).strip()
 
 
-def _depth_first(parents: IntArray) -> IntArray:
-    children: list[list[int]] = [[] for _ in parents]
+def _depth_first(parents: IntArray) -> tuple[int, ...]:
+    children: dict[int, list[int]] = {}
     for joint in range(len(parents) - 1, 0, -1):
-        children[parents[joint]].append(joint)
+        children.setdefault(int(parents[joint]), []).append(joint)
     order: list[int] = []
     stack = [0]
     while stack:
         order.append(stack.pop())
-        stack.extend(children[order[-1]])
-    return np.array(order, dtype=np.int64)
+        stack.extend(children.get(order[-1], ()))
+    return tuple(order)
 
 
 def _sites(motion: Motion, source: Source | None, metres: float) -> dict[int, list[FloatArray]]:
@@ -122,7 +122,7 @@ def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:
     lines = ["HIERARCHY"]
     depths = np.zeros(len(parents), dtype=np.int64)
     open_braces = 0
-    for joint in plan.order.tolist():
+    for joint in plan.order:
         depths[joint] = depths[parents[joint]] + 1 if joint else 0
         lines += _closing(open_braces, int(depths[joint]))
         open_braces = int(depths[joint]) + 1
@@ -157,7 +157,7 @@ def _numbers(values: FloatArray, decimals: int) -> str:
 def _in_file_order(table: FloatArray, plan: BvhPlan) -> FloatArray:
     """Columns of the motion's joints, one after the other, as the depth-first file lists them."""
     stops = list(accumulate(len(channels) for channels in plan.channels))
-    columns = [c for j in plan.order.tolist() for c in range(stops[j] - len(plan.channels[j]), stops[j])]
+    columns = [c for j in plan.order for c in range(stops[j] - len(plan.channels[j]), stops[j])]
     return np.ascontiguousarray(table[:, columns])
 
 

@@ -84,6 +84,11 @@ def printable(word: bytes | str) -> str:
     return clean if len(clean) <= SHOWN else clean[:SHOWN] + "..."
 
 
+def plural(count: int, noun: str) -> str:
+    """``1 frame``, ``2 frames``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def is_decimal_comma(word: str) -> bool:
     """Tell whether a word is a number written with a decimal comma."""
     return re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", word) is not None
@@ -114,11 +119,8 @@ def _plain(path: str, data: bytes) -> bytes:
 
 
 def _recode(path: str, data: bytes, encoding: str) -> bytes:
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError:
-        text = ""
-    if sum(c.isascii() and c != "\0" for c in text[:256]) < 0.9 * max(len(text[:256]), 1):
+    text = data.decode(encoding, errors="replace")
+    if sum(c.isascii() and c != "\0" for c in text[:256]) < 0.9 * len(text[:256]):
         what, fix = "this is binary data, not text", "Check that the file has the right suffix; save text as UTF-8."
         raise FormatError(what, path, 1, fix)
     return text.encode("utf-8", errors="replace")

@@ -20,6 +20,7 @@ PLAUSIBLE_M: Final = (0.5, 3.0)  # heights outside of this raise a warning
 COMMON_RATES: Final = (24.0, 25.0, 30.0, 48.0, 50.0, 60.0, 72.0, 90.0, 100.0, 120.0, 144.0, 200.0, 240.0, 250.0, 500.0)
 NTSC_RATES: Final = tuple(1000.0 * n / 1001.0 for n in (24, 30, 60, 120, 240))
 COARSE: Final = 0.03  # [-] a frame time printed more coarsely than this is taken as it is
+FINE: Final = 1e-3  # [-] one printed more finely may also mean an uncommon whole rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ def rate_from_frame_time(text: str) -> tuple[float, str | None]:
     if half > COARSE * seconds:
         return plain, None
     low, high = 1.0 / (seconds + 2.0 * half), 1.0 / (seconds - 2.0 * half)  # twice: digits may be cut, not rounded
-    for rates in (COMMON_RATES, (float(round(plain)),), NTSC_RATES):
+    whole = (float(round(plain)),) if half < FINE * seconds else ()
+    for rates in (COMMON_RATES, whole, NTSC_RATES):
         inside = [r for r in rates if low <= r <= high]
         if inside:
             rate = min(inside, key=lambda r: abs(r - plain))
