@@ -126,7 +126,9 @@ def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
     if not all(tracks.columns(side) for side in SIDES):
         return ~any_of(feet)
-    soles = [tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1) for side in SIDES]
+    soles: list[FloatArray] = [
+        np.asarray(tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)) for side in SIDES
+    ]
     left: FloatArray = np.where(feet[:, :1], soles[0], soles[1])
     right: FloatArray = np.where(feet[:, 1:], soles[1], soles[0])
     return ~any_of(feet) | (_distance_to_segment(tracks.centres[:, [0, 2]], left, right) > BEARING_M * tracks.size)
