@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from marey.motion import Motion
 
 NUM_STEPS = 6
+DEMO_STATURE_M = 1.60  # the shipped clips were made for 1.75 m
 
 
 def demo(
@@ -74,13 +75,13 @@ def _check_lines(motion: Motion) -> list[str]:
 
 
 def _as_human(motion: Motion) -> tuple[Motion, str]:
+    """Give the motion to a canonical human that is not the one it was made for."""
     from marey.kinematics import retarget
-    from marey.skeleton import HUMAN
+    from marey.skeleton import human
 
-    if motion.skeleton.names == HUMAN.names:
-        return motion, f"skeleton   already the canonical human ({HUMAN.num_joints} joints)"
-    moved = retarget(motion, HUMAN)
-    return moved, f"retargeted {motion.skeleton.num_joints} joints to the canonical human's {HUMAN.num_joints}"
+    moved = retarget(motion, human(DEMO_STATURE_M))
+    joints = f"{motion.skeleton.num_joints} to {moved.skeleton.num_joints} joints"
+    return moved, f"retargeted {joints}, to a person of {DEMO_STATURE_M:.2f} m"
 
 
 def _contact_lines(motion: Motion) -> tuple[Motion, list[str]]:

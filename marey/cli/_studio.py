@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -18,6 +17,6 @@ def studio(
     max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a user may upload.")] = 64,
 ) -> None:
     """Play clips in the browser; Ctrl-C ends it."""
-    serve = import_module("marey.studio").serve  # a neighbour on the same floor, started by name
+    from marey.studio import serve
 
     serve(tuple(paths or ()), host=host, port=port, open_browser=open_browser, max_upload_mb=max_upload_mb)
