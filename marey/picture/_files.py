@@ -22,7 +22,7 @@ from marey.picture._motion import FADE_M, camera_for, trace, viewing
 from marey.picture._plants import contacts_of
 from marey.picture._render import Image, render
 from marey.picture._scene import Ground, Marks, Scene, Solids
-from marey.picture._views import ground_focus, ground_level, lamp_for
+from marey.picture._views import ground_focus, ground_level, lamp_for, smooth_way
 
 Progress = Callable[[int, int], None]
 
@@ -69,7 +69,7 @@ def save_film(
         fps: pictures per second, at most 50 for a GIF.
         size: (width, height) [pixel]; even numbers for MP4.
         view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"``.
-        camera: ``"follow"`` goes along with the root, ``"all"`` stands still and sees the whole way, or your own.
+        camera: ``"follow"`` goes along with the body, ``"all"`` stands still and sees the whole way, or your own.
         palette: colours of the figure.
         progress: called with (pictures drawn, pictures in all).
         threads: how many draw.
@@ -114,16 +114,16 @@ def _film_scenes(
     marks, level = Marks.join(trace(motion, palette)), ground_level(motion, contacts)
     few = np.unique(np.linspace(0, motion.num_frames - 1, FRAME_SAMPLES).round().astype(np.int64))
     samples = body_solids(motion, few, palette)
-    roots = motion.root_positions * [1.0, 0.0, 1.0]
+    way = smooth_way(motion)
     still = camera if isinstance(camera, Camera) else None
     if camera == "all":
         still = camera_for(Solids.join(samples), direction, size)
-    gathered = Solids.join([body.moved(-root) for body, root in zip(samples, roots[few], strict=True)])
+    gathered = Solids.join([body.moved(-place) for body, place in zip(samples, way[few], strict=True)])
     near = still or camera_for(gathered, direction, size)
     lamp, whole = lamp_for(direction), ground_focus(Solids.join(samples))
     for f in frames.tolist():
         (body,) = body_solids(motion, np.array([f]), palette, contacts=contacts)
-        seen = still or Camera(near.position + roots[f], near.target + roots[f], near.fov_rad)
+        seen = still or Camera(near.position + way[f], near.target + way[f], near.fov_rad)
         focus = whole if still is not None else ground_focus(body)
         yield Scene(seen, body, marks, Ground(level, focus=focus, fade_m=FADE_M), lamp)
 

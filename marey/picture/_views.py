@@ -14,6 +14,8 @@ from marey.picture._scene import Light, Solids
 
 TRAVEL_M: Final = 0.6  # [m] a root that goes farther shows where the motion heads
 APART: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
+SWAY_S: Final = 1.0  # [s] about a stride
+BENT: Final = 0.4  # [-] a path wider than this share of its length is seen from higher up, as an area
 MAX_SAMPLES: Final = 240  # frames looked at to find the ground
 SOLE_PERCENT: Final = 65.0  # [%] above the middle: a sole that sinks by a centimetre is not seen, one that floats is
 EVEN_SHARE: Final = 0.3  # [-] of time, the rest of movement, when instants are chosen by movement
@@ -63,10 +65,16 @@ def _long_axis(path: FloatArray) -> tuple[FloatArray, float]:
 
 
 def is_travelling(motion: Motion, frames: IntArray) -> bool:
-    """Whether the bodies at ``frames`` stand far enough from one another to be drawn where they were."""
+    """Whether the bodies at ``frames`` stand far enough from one another to be drawn where they were.
+
+    On a nearly straight path, seen from its side, only the distance along it parts two bodies: a walk there and back
+    does not count.
+    """
     places = motion.root_positions[frames][:, [0, 2]]
     if len(places) < 2:
         return True
+    if bend(motion) < BENT:
+        places = places @ _long_axis(motion.root_positions[:, [0, 2]])[0][:, None]
     gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(len(places), 1)]
     return bool(gaps.min() >= APART * body_height(motion))
 
@@ -90,6 +98,21 @@ def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
 def body_height(motion: Motion) -> float:
     """Height [m] of the rest pose of the body, as a scale for distances."""
     return max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
+
+
+def smooth_way(motion: Motion) -> FloatArray:
+    """Way of a camera that follows a motion ``(F, 3)`` [m]: the root's, level, without the sway of single steps.
+
+    A centred mean over ``SWAY_S``, continued past both ends by a point reflection, so that a straight way stays so.
+    """
+    level = motion.root_positions * [1.0, 0.0, 1.0]
+    half = round(0.5 * SWAY_S * motion.rate_hz)
+    if half < 1 or motion.num_frames < 3:
+        return level
+    half = min(half, motion.num_frames - 1)
+    longer = np.pad(level, ((half, half), (0, 0)), mode="reflect", reflect_type="odd")
+    sums = np.cumsum(np.concatenate([np.zeros((1, 3)), longer]), axis=0)
+    return (sums[2 * half + 1 :] - sums[: -2 * half - 1]) / (2 * half + 1)
 
 
 def lamp_for(direction: FloatArray) -> Light:

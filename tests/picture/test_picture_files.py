@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from marey.base import InputError, MissingExtraError, MissingFileError, UnknownN
 from marey.picture import Camera, render_motion, save_film, save_image
 from marey.picture import _files as files
 from marey.picture._files import film_frames
+from marey.picture._views import smooth_way
 
 SMALL = (64, 48)
 
@@ -99,6 +101,15 @@ def test_a_following_camera_keeps_the_body_in_the_middle_and_a_still_one_does_no
     for scene, f in zip(scenes["all"], (0, 60), strict=True):
         u, v, _ = scene.camera.project(travelling.joint_positions()[f], SMALL).T
         assert u.min() > 0 and u.max() < SMALL[0] and v.min() > 0 and v.max() < SMALL[1]
+
+
+def test_the_following_camera_does_not_sway(swing):
+    clip = swing(121, rate_hz=60.0)
+    sway = 0.05 * np.sin(2 * np.pi * clip.times())  # once a second
+    roots = clip.root_positions + sway[:, None] * [1.0, 0.0, 0.0]
+    way = smooth_way(replace(clip, root_positions=roots))
+    np.testing.assert_allclose(way[:, 2], clip.root_positions[:, 2], atol=1e-9)
+    assert np.abs(way[30:-30, 0]).max() < 0.002 and (way[:, 1] == 0.0).all()
 
 
 def test_a_given_camera_films(travelling):
