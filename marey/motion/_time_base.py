@@ -30,6 +30,7 @@ class CueWeight:
 # Fitted by benchmarks/fit_time_base.py on 339 captured clips of 40 subjects, 43 of them with a header twice too fast:
 # a logistic regression on log cues whose signs are held to physics. With the subject of the clip left out of the fit,
 # all 43 score above FLAG_ABOVE and 5 of the other 296 do; two of these five are clips of one subject of untested rate.
+# Cues, thresholds and FLAG_ABOVE were chosen with these same clips in view, so expect somewhat worse on others.
 BIAS: Final = 0.127
 FLAG_ABOVE: Final = -0.5
 WEIGHTS: Final[Mapping[str, CueWeight]] = {
