@@ -1,4 +1,8 @@
-"""Compiled loops over flat batches of quaternions, with broadcasting by counting instead of copying."""
+"""Compiled loops over flat batches of quaternions, with broadcasting by counting instead of copying.
+
+The compiler's cache watches this file alone: after a change in ``_formulas`` delete ``__pycache__``, or the test that
+compares both ways bit by bit fails.
+"""
 
 from __future__ import annotations
 
