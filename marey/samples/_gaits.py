@@ -6,6 +6,8 @@ flight, and steps follow measured laws of cadence. They are no substitute for a 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from marey.base import FloatArray, InputError
@@ -19,6 +21,7 @@ GRAVITY = 9.81  # [m/s²]
 RATE_HZ = 60.0
 
 
+@lru_cache(maxsize=32)  # a Motion cannot be changed, so callers may share it
 def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.75, rate_hz: float = RATE_HZ) -> Motion:
     r"""A straight walk at constant speed, by law.
 
@@ -47,6 +50,7 @@ def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.7
     return pose_body(skeleton, rate_hz, wish, name="walk")
 
 
+@lru_cache(maxsize=32)  # a Motion cannot be changed, so callers may share it
 def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75, rate_hz: float = RATE_HZ) -> Motion:
     r"""A straight run at constant speed: spring-like stance, ballistic flight.
 
@@ -77,6 +81,7 @@ def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75
     return pose_body(skeleton, rate_hz, wish, name="run")
 
 
+@lru_cache(maxsize=32)  # a Motion cannot be changed, so callers may share it
 def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RATE_HZ) -> Motion:
     """A two-foot jump from standing to standing, ``length_m`` forward.
 
