@@ -22,10 +22,8 @@ LANDING_M = 0.010  # a plant begins where the point sinks no more than this (two
 LEAVING_M = 0.015  # and ends where it has risen more than this: toes roll before they leave
 TOUCH_WINDOW_S = 0.20  # time over which it sinks or has risen: longer than a landing, shorter than a stance
 TOUCH_TIME_S = 0.02  # both heights are more by what the point moves in this time, half a frame at 30 Hz
-HAND_STAY_M, HAND_TOUCH_M = (
-    0.18,
-    0.08,
-)  # a planted palm rolls; CMU skeletons, short of 0.12 m of chest, let it drift
+HAND_STAY_M = 0.18  # a planted palm rolls, and CMU skeletons, short of 0.12 m of chest, let it drift
+HAND_TOUCH_M = 0.08  # the same at the start and the end of a hand's plant
 FLOOR_SHARE = 0.1  # [-] of the heights in a plant are below its floor: the lowest, but not the lowest outlier
 
 
@@ -49,9 +47,7 @@ def still_and_low(tracks: PointTracks) -> BoolArray:
     from marey.motion._contacts_kernels import local_floor, runs_with
 
     heights = np.ascontiguousarray(tracks.heights)
-    pelvis = np.where(
-        _is_hand(tracks), tracks.root_speeds[:, None], np.minimum(tracks.root_speeds, PELVIS_SPEED_MAX_MPS)[:, None]
-    )
+    pelvis = np.minimum(tracks.root_speeds[:, None], np.where(_is_hand(tracks), np.inf, PELVIS_SPEED_MAX_MPS))
     froude = np.sqrt(tracks.size)
     enter = tracks.speeds < np.maximum(ENTER_SPEED_MPS * froude, ENTER_SHARE * pelvis)
     stay = tracks.speeds < np.maximum(STAY_SPEED_MPS * froude, STAY_SHARE * pelvis)

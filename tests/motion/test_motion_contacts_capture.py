@@ -182,7 +182,7 @@ def test_a_thousand_frames_take_a_few_milliseconds(mocap: Path) -> None:
         start = perf_counter()
         detect_contacts(motion)
         times.append(perf_counter() - start)
-    assert min(times) < 0.05  # 6 ms measured on a quiet core; a busy machine gets room
+    assert min(times) < 0.05  # 8 ms measured on a busy machine; a slower one gets room
 
 
 def plate_tracks(mocap: Path) -> tuple[PointTracks, np.ndarray]:
@@ -227,3 +227,10 @@ def test_contacts_of_a_walk_agree_with_a_force_plate(mocap: Path) -> None:
                 assert abs(last - stop) / tracks.rate_hz <= 0.03
                 checked += 1
     assert checked == 3
+
+
+@pytest.mark.parametrize("trial", ["02/02_03.amc", "35/35_14.amc"])
+def test_both_files_of_a_trial_have_the_same_contacts(mocap: Path, trial: str) -> None:
+    amc = load(mocap / "cmu-asfamc" / trial, rate_hz=120.0)
+    bvh = captured(mocap, Path(trial).stem)
+    np.testing.assert_array_equal(feet_down(detect_contacts(amc)), feet_down(detect_contacts(bvh)))
