@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Generator
 from contextlib import contextmanager
 from os import PathLike
@@ -11,7 +12,8 @@ from typing import Any, Final
 
 from marey.base import FormatError, InputError, MareyError, MissingFileError
 
-MAX_JSON_BYTES: Final = 16 << 20  # [byte] the largest description we parse; Python needs about ten times as much
+MAX_JSON_BYTES: Final = 16 << 20  # [byte] the largest description we parse, unless a format needs more
+MAX_JSON_VALUES: Final = 1_000_000  # objects, lists and values of a description; Python takes about 100 bytes for each
 
 AnyPath = str | PathLike[str]
 
@@ -42,6 +44,13 @@ def read_limited(path: AnyPath, *, limit: int) -> bytes:
     return Path(path).read_bytes()
 
 
+def map_file(path: AnyPath, *, limit: int) -> memoryview:
+    """Return the bytes of a file without reading them yet; raises as :func:`file_size` does."""
+    file_size(path, limit=limit)
+    with Path(path).open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
 def broken(path: AnyPath, what: str, fix: str = "Copy or export the file again.") -> FormatError:
     """An error about a file that has no lines."""
     return FormatError(what, str(path), 0, fix)
@@ -63,16 +72,24 @@ def blaming(path: AnyPath, fix: str = "Copy or export the file again.") -> Gener
         raise broken(path, f"a field is missing or has a wrong form ({_said(error)})", fix) from error
 
 
-def parse_json(text: bytes | str, path: AnyPath) -> Any:
-    """Parse JSON of limited size and depth.
+def count_json_values(text: bytes) -> int:
+    """An upper bound on the values in a JSON text, without parsing it."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def parse_json(text: bytes | str, path: AnyPath, *, limit: int = MAX_JSON_BYTES) -> Any:
+    """Parse JSON of limited size, count and depth.
 
     Raises:
         FormatError: it is no JSON, too large or nested too deeply; the line is the one where parsing stopped.
     """
-    if len(text) > MAX_JSON_BYTES:
-        raise broken(path, f"its description has {len(text) / 2**20:.0f} MB, the limit is {MAX_JSON_BYTES >> 20} MB")
+    content = text.encode() if isinstance(text, str) else text
+    if len(content) > limit:
+        raise broken(path, f"its description has {len(content) / 2**20:.0f} MB, the limit is {limit >> 20} MB")
+    if count_json_values(content) > MAX_JSON_VALUES:
+        raise broken(path, f"its description holds more than {MAX_JSON_VALUES} values", "Cut it into shorter clips.")
     try:
-        return json.loads(text)
+        return json.loads(content)
     except json.JSONDecodeError as error:
         raise FormatError(f"not valid JSON: {error.msg}", str(path), error.lineno, "Export the file again.") from None
     except UnicodeDecodeError:

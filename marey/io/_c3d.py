@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.io._bytes import AnyPath, blaming, broken, read_limited
+from marey.io._bytes import AnyPath, blaming, broken, map_file
 from marey.io._c3d_axes import choose_axes, turned
 from marey.io._c3d_parameters import BLOCK, Parameters, read_parameters
 from marey.io._c3d_star import markers_to_motion, unique_labels
@@ -47,7 +47,7 @@ def load_c3d_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
     Raises:
         FormatError: the file is damaged or holds no points.
     """
-    content = memoryview(read_limited(path, limit=MAX_C3D_BYTES))
+    content = map_file(path, limit=MAX_C3D_BYTES)
     if len(content) < 2 * BLOCK:
         raise broken(path, f"a C3D file has at least {2 * BLOCK} bytes, this has {len(content)}")
     with blaming(path):

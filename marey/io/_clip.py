@@ -16,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, MareyError
-from marey.io._bytes import MAX_JSON_BYTES, AnyPath, blaming, broken, file_size, parse_json
+from marey.io._bytes import (
+    MAX_JSON_BYTES,
+    MAX_JSON_VALUES,
+    AnyPath,
+    blaming,
+    broken,
+    count_json_values,
+    file_size,
+    parse_json,
+)
 from marey.io._clip_source import describe_source, restore_source
 from marey.lie import SO3
 from marey.motion import Contacts, LoadReport, Motion
@@ -24,6 +33,11 @@ from marey.skeleton import EulerLimits, Skeleton
 
 CLIP_VERSION: Final = 1  # raise it when a reader of the old version would misread a new file
 MAX_CLIP_BYTES: Final = 4 << 30  # [byte] 12 hours of 31 joints at 120 Hz
+
+TENSORS: Final = (
+    *("parents", "offsets", "tips", "root_positions", "rotations", "contacts", "translations"),
+    *("limits.low", "limits.high", "limits.axis", "source.channels", "source.dropped"),
+)
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -50,8 +64,8 @@ def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
         described["source"], kept = describe_source(motion.source, channels=channels)
         tensors |= kept
     text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    if len(text.encode()) > MAX_JSON_BYTES // 2:
-        raise InputError("the names and notes of this motion take more than 8 MB", "Drop motion.source first")
+    if len(text.encode()) > MAX_JSON_BYTES // 2 or count_json_values(text.encode()) > MAX_JSON_VALUES:
+        raise InputError("the names and notes of this motion are too many to be kept", "Drop motion.source first")
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     return save(contiguous, metadata={"marey": text})
 
@@ -126,7 +140,8 @@ def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
         with cast(Any, safe_open(str(path), framework="np")) as file:
             metadata: dict[str, str] = file.metadata() or {}
             described = _checked(parse_json(metadata.get("marey", "{}"), path), path)
-            tensors: Tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            names = cast(list[str], file.keys())
+            tensors: Tensors = {name: file.get_tensor(name) for name in names if name in TENSORS}
     except MareyError:
         raise
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:

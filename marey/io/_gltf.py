@@ -28,7 +28,7 @@ from marey.io._gltf_write import write_gltf
 from marey.io._units import unit_in_metres
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
-from marey.skeleton import NO_PARENT, Skeleton
+from marey.skeleton import MAX_JOINTS, NO_PARENT, Skeleton
 
 __all__ = ["read_gltf", "write_gltf"]
 
@@ -70,7 +70,7 @@ def read_gltf(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     """
     scale = unit_in_metres(unit or "m")
     document = read_document(path)
-    with blaming(path):
+    with blaming(path), np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
         return _scaled(_read(document, rate_hz), scale, unit or "m")
 
 
@@ -125,7 +125,9 @@ def _rig(
     if not joints:
         what = "no node is animated or part of a skin, so there is no skeleton"
         raise broken(document.path, what, "Export the file with its armature and animation.")
-    used = {*joints, *tree.path_up(next(j for j in joints if j != NO_PARENT))}
+    if len(joints) > MAX_JOINTS:
+        raise broken(document.path, f"{len(joints)} joints; at most {MAX_JOINTS} are read")
+    used = tree.with_ancestors(joints)
     tracks = {(track.node, track.path): track for track in found if track.node in used}
     rate, start, frames = _time_grid(tracks, own, rate_hz, notes)
     keys = sum(len(track.times) for track in tracks.values())
@@ -191,33 +193,31 @@ def _play(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
     count = len(rig.joints)
     positions, wxyz = np.empty((rig.frames, 3)), np.empty((rig.frames, count, 4))
     translations = np.zeros((rig.frames, count, 3))
-    undo_rest = [rotation_part(linear).inverse() for linear, _ in rig.rest]
+    undo_rest = rotation_part(np.concatenate([linear for linear, _ in rig.rest])).inverse()
+    above = np.array(rig.parents[1:], dtype=np.int64)
     for first in range(0, rig.frames, BLOCK):
         block = slice(first, min(first + BLOCK, rig.frames))
-        times = rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz
-        worlds = _worlds(rig, times)
-        frames = [rotation_part(worlds[j][0]) @ undo_rest[i] for i, j in enumerate(rig.joints)]
-        positions[block] = worlds[rig.joints[0]][1]
-        wxyz[block, 0] = frames[0].wxyz
-        for i in range(1, count):
-            above = rig.parents[i]
-            to_parent = frames[above].inverse()
-            wxyz[block, i] = (to_parent @ frames[i]).wxyz
-            translations[block, i] = to_parent @ (worlds[rig.joints[i]][1] - worlds[rig.joints[above]][1])
+        linear, places = _worlds(rig, rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz)
+        frames = rotation_part(linear.reshape(-1, 3, 3)).reshape(-1, count) @ undo_rest
+        to_parent = frames[:, above].inverse()
+        positions[block], wxyz[block, 0] = places[:, 0], frames[:, 0].wxyz
+        wxyz[block, 1:] = (to_parent @ frames[:, 1:]).wxyz
+        translations[block, 1:] = to_parent @ (places[:, 1:] - places[:, above])
     return positions, SO3(wxyz), translations
 
 
-def _worlds(rig: _Rig, times: FloatArray) -> dict[int, Local]:
-    """World transforms of all joints and of what lies above the root, at ``times``."""
+def _worlds(rig: _Rig, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Linear parts ``(F, J, 3, 3)`` and origins ``(F, J, 3)`` of all joints in world, at ``times`` [s]."""
     frames = len(times)
     worlds: dict[int, Local] = {NO_PARENT: (np.tile(np.eye(3), (frames, 1, 1)), np.zeros((frames, 3)))}
-    tops = [j for j in rig.joints if j != NO_PARENT]
-    above = [node for top in tops for node in rig.tree.path_up(top)[:0:-1] if rig.joints[0] == NO_PARENT]
-    above = above or rig.tree.path_up(tops[0])[:0:-1]
-    for node in [*above, *tops]:
-        if node not in worlds:
+    for joint in rig.joints:
+        waiting = [joint]
+        while waiting[-1] not in worlds:
+            waiting.append(int(rig.tree.parents[waiting[-1]]))
+        for node in waiting[-2::-1]:
             worlds[node] = compose(worlds[int(rig.tree.parents[node])], _local(rig, node, times))
-    return worlds
+    linear = np.stack([worlds[joint][0] for joint in rig.joints], axis=1)
+    return linear, np.stack([worlds[joint][1] for joint in rig.joints], axis=1)
 
 
 def _local(rig: _Rig, node: int, times: FloatArray) -> Local:

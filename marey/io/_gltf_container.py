@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import mmap
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
-from marey.io._bytes import AnyPath, broken, file_size, parse_json, read_limited
+from marey.io._bytes import AnyPath, broken, map_file, parse_json
 
 MAX_GLTF_BYTES: Final = 2 << 30  # [byte] the size field of a GLB file has 32 bits
+MAX_TEXT_BYTES: Final = 256 << 20  # [byte] a .gltf file may carry its buffers inside the text
 _MAGIC: Final = b"glTF"
 _JSON_CHUNK: Final = 0x4E4F534A
 _BIN_CHUNK: Final = 0x004E4942
@@ -28,9 +28,15 @@ class Document:
     path: str
     root: dict[str, Any]
     buffers: tuple[memoryview, ...]
+    lists: dict[str, list[dict[str, Any]]] = field(default_factory=dict[str, list[dict[str, Any]]])  # checked ones
 
     def items(self, name: str) -> list[dict[str, Any]]:
         """Return a top-level list of objects; empty where the file has none."""
+        if name not in self.lists:
+            self.lists[name] = self._checked(name)
+        return self.lists[name]
+
+    def _checked(self, name: str) -> list[dict[str, Any]]:
         found = self.root.get(name, [])
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in cast(list[Any], found)):
             raise broken(self.path, f"'{name}' is not a list of objects")
@@ -50,14 +56,14 @@ def read_document(path: AnyPath) -> Document:
     Raises:
         FormatError: the shell is damaged, or a buffer is missing, too short or outside the file's folder.
     """
-    size = file_size(path, limit=MAX_GLTF_BYTES)
-    with Path(path).open("rb") as file:
-        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    content = map_file(path, limit=MAX_GLTF_BYTES)
     chunk = None
     text: bytes | memoryview = content
     if bytes(content[:4]) == _MAGIC:
-        text, chunk = _split_glb(content, size, path)
-    root = parse_json(bytes(text), path) if len(text) < MAX_GLTF_BYTES else None
+        text, chunk = _split_glb(content, len(content), path)
+    if len(text) > MAX_TEXT_BYTES:
+        raise broken(path, f"its description has {len(text) >> 20} MB, the limit is {MAX_TEXT_BYTES >> 20} MB")
+    root = parse_json(bytes(text), path, limit=MAX_TEXT_BYTES)
     if not isinstance(root, dict) or not isinstance(cast(dict[str, Any], root).get("asset"), dict):
         raise broken(path, "the description has no 'asset': this is no glTF file")
     described = cast(dict[str, Any], root)
@@ -119,7 +125,7 @@ def _beside(uri: str, path: AnyPath) -> memoryview:
         raise broken(path, f"the buffer '{name}' lies outside the file's folder", "Put it beside the file.")
     if not file.is_file():
         raise broken(path, f"its buffer '{name}' is not there", "Put it beside the file.")
-    return memoryview(read_limited(file, limit=MAX_GLTF_BYTES))
+    return map_file(file, limit=MAX_GLTF_BYTES)
 
 
 def to_glb(root: dict[str, Any], data: bytes) -> bytes:

@@ -25,12 +25,15 @@ class NodeTree:
     parents: IntArray  # (N,) NO_PARENT for the top nodes
     order: list[int]  # every node once, parents first
 
-    def path_up(self, node: int) -> list[int]:
-        """Return the node and its ancestors, up to the top."""
-        path = [node]
-        while self.parents[path[-1]] != NO_PARENT:
-            path.append(int(self.parents[path[-1]]))
-        return path
+    def with_ancestors(self, nodes: Iterable[int]) -> set[int]:
+        """Return the nodes and all that lie above them."""
+        found: set[int] = set()
+        for start in nodes:
+            node = start
+            while node != NO_PARENT and node not in found:
+                found.add(node)
+                node = int(self.parents[node])
+        return found
 
     def children(self, node: int) -> list[int]:
         """Return the nodes directly below one."""
@@ -116,11 +119,12 @@ def default_local(item: Mapping[str, Any]) -> Local:
     if "matrix" in item:
         matrix = np.array(item["matrix"], dtype=np.float64).reshape(4, 4).T
         return matrix[None, :3, :3], matrix[None, :3, 3]
-    return local_transform(
-        np.array([item.get("translation", (0.0, 0.0, 0.0))], dtype=np.float64).reshape(1, 3),
-        np.array([item.get("rotation", (0.0, 0.0, 0.0, 1.0))], dtype=np.float64).reshape(1, 4),
-        np.array([item.get("scale", (1.0, 1.0, 1.0))], dtype=np.float64).reshape(1, 3),
-    )
+    translation = np.array(item.get("translation", (0.0, 0.0, 0.0)), dtype=np.float64).reshape(1, 3)
+    if not {"rotation", "scale"} & item.keys():
+        return np.eye(3)[None], translation
+    xyzw = np.array(item.get("rotation", (0.0, 0.0, 0.0, 1.0)), dtype=np.float64).reshape(1, 4)
+    scale = np.array(item.get("scale", (1.0, 1.0, 1.0)), dtype=np.float64).reshape(1, 3)
+    return local_transform(translation, xyzw, scale)
 
 
 def local_transform(translation: FloatArray, xyzw: FloatArray, scale: FloatArray) -> Local:

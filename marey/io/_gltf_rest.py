@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -15,15 +16,16 @@ from marey.skeleton import NO_PARENT
 
 _SAME_SCALE: Final = 0.01  # [-] bind and node scale agree
 _SAME_FRAME: Final = 1.0  # [rad] a mesh node turned further than this is no frame of the bind pose
-_ROUND: Final = 1e-5  # [-] a matrix this near to a scaled rotation is one
+_ROUND: Final = 1e-7  # [-] a matrix this near to a scaled rotation is one
 
 
-def default_worlds(tree: NodeTree) -> list[Local]:
-    """World transform of every node where nothing is animated."""
-    worlds: list[Local] = [default_local(item) for item in tree.items]
-    for node in tree.order:
-        if tree.parents[node] != NO_PARENT:
-            worlds[node] = compose(worlds[int(tree.parents[node])], worlds[node])
+def default_worlds(tree: NodeTree, nodes: Iterable[int]) -> dict[int, Local]:
+    """World transform of nodes, and of those above them, where nothing is animated."""
+    wanted = tree.with_ancestors(nodes)
+    worlds: dict[int, Local] = {}
+    for node in (node for node in tree.order if node in wanted):
+        local, above = default_local(tree.items[node]), int(tree.parents[node])
+        worlds[node] = local if above == NO_PARENT else compose(worlds[above], local)
     return worlds
 
 
@@ -33,7 +35,8 @@ def rest_worlds(document: Document, tree: NodeTree, joints: list[int], skins: li
     A skin fixes its joints up to one transform of the mesh, which glTF does not use. We take the mesh node's where
     it agrees with the top joint of the skin, and else let that joint rest as its node does.
     """
-    nodes = default_worlds(tree)
+    carriers = [i for i, item in enumerate(tree.items) if "skin" in item]
+    nodes = default_worlds(tree, [*joints, *carriers])
     bound: dict[int, Local] = {}
     for skin in skins:
         for joint, bind in _bind_transforms(document, tree, skin, nodes).items():
@@ -52,7 +55,9 @@ def rest_worlds(document: Document, tree: NodeTree, joints: list[int], skins: li
     return [rest[joint] for joint in joints]
 
 
-def _bind_transforms(document: Document, tree: NodeTree, skin: dict[str, Any], nodes: list[Local]) -> dict[int, Local]:
+def _bind_transforms(
+    document: Document, tree: NodeTree, skin: dict[str, Any], nodes: dict[int, Local]
+) -> dict[int, Local]:
     joints = [int(j) for j in skin["joints"]]
     if "inverseBindMatrices" not in skin:
         return {}
@@ -68,7 +73,7 @@ def _bind_transforms(document: Document, tree: NodeTree, skin: dict[str, Any], n
 
 
 def _mesh_frame(
-    document: Document, skin: dict[str, Any], nodes: list[Local], top: Local, bind: FloatArray
+    document: Document, skin: dict[str, Any], nodes: dict[int, Local], top: Local, bind: FloatArray
 ) -> FloatArray:
     number = document.items("skins").index(skin)
     carriers = [i for i, item in enumerate(document.items("nodes")) if item.get("skin") == number]

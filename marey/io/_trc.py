@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError
-from marey.io._bytes import AnyPath, blaming, read_limited
+from marey.io._bytes import AnyPath, blaming, map_file
 from marey.io._c3d_axes import choose_axes, turned
 from marey.io._c3d_star import markers_to_motion, unique_labels
 from marey.io._units import unit_in_metres
@@ -37,10 +37,13 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
     Raises:
         FormatError: the header or a row is damaged; the message names the line.
     """
-    lines = read_limited(path, limit=MAX_TRC_BYTES).decode("latin-1").splitlines()
     file = str(path)
-    if len(lines) < HEADER_LINES or not lines[0].lstrip("ï»¿ ").startswith("PathFileType"):
+    content = map_file(path, limit=MAX_TRC_BYTES)
+    if not bytes(content[:64]).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"PathFileType"):
         raise FormatError("the first line does not start with 'PathFileType'", file, 1, "Give a TRC file.")
+    lines = bytes(content).decode("latin-1").splitlines()
+    if len(lines) < HEADER_LINES:
+        raise FormatError("the file ends within its header", file, len(lines), "Copy or export it again.")
     settings = _settings(lines, file)
     names = [cell.strip() for cell in lines[3].split("\t")[2:] if cell.strip()]
     count = _count(settings, names, file)

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError, UnknownNameError, frozen
-from marey.io._bytes import AnyPath, read_limited
+from marey.io._bytes import AnyPath, map_file
 
 MAX_TABLE_BYTES: Final = 256 << 20
-MAX_HEADER_LINES: Final = 10_000
+MAX_HEADER_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,9 +41,11 @@ def load_table(path: AnyPath) -> Table:
     Raises:
         FormatError: there is no header or no table, or a row is damaged; the message names the line.
     """
-    lines = read_limited(path, limit=MAX_TABLE_BYTES).decode("latin-1").splitlines()
     file = str(path)
-    ends = (i for i, line in enumerate(lines[:MAX_HEADER_LINES]) if line.strip().lower() == "endheader")
+    content = map_file(path, limit=MAX_TABLE_BYTES)
+    is_table = b"endheader" in bytes(content[:MAX_HEADER_BYTES]).lower()
+    lines = bytes(content).decode("latin-1").splitlines() if is_table else []
+    ends = (i for i, line in enumerate(lines) if line.strip().lower() == "endheader")
     end = next(ends, None)
     if end is None:
         raise FormatError("no line 'endheader'", file, 1, "Give an OpenSim .mot or .sto file.")

@@ -100,6 +100,7 @@ def test_the_captured_walk_loads(mocap):
     ("text", "line", "message"),
     [
         ("no header\n\n\n\n\n", 1, "does not start with 'PathFileType'"),
+        ("PathFileType\t4\nDataRate\n", 2, "ends within its header"),
         (trc(ROWS).replace("NumMarkers", "Number"), 2, "names no 'NumMarkers'"),
         (trc(ROWS).replace("DataRate", "Rate", 1), 2, "names no 'DataRate'"),
         (trc(ROWS, count=10**9), 3, "1000000000 markers announced"),
