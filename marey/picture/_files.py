@@ -18,6 +18,7 @@ from marey.base import InputError, MissingExtraError, MissingFileError, UnknownN
 from marey.motion import Motion
 from marey.picture._body import PALETTES, Palette, body_solids
 from marey.picture._camera import Camera
+from marey.picture._gif import common_colours, write_gif
 from marey.picture._motion import FADE_M, camera_for, trace, viewing
 from marey.picture._plants import contacts_of
 from marey.picture._render import Image, render
@@ -29,8 +30,8 @@ Progress = Callable[[int, int], None]
 PICTURE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 FILM_SUFFIXES: Final = (".gif", ".mp4")
 CAMERAS: Final = ("follow", "all")
-GIF_TICK_S: Final = 0.01  # [s] a GIF counts in hundredths
 FRAME_SAMPLES: Final = 60  # frames from which a film's camera distance is found
+COLOUR_SAMPLES: Final = 6  # pictures from which a GIF's colours are chosen
 
 
 def save_image(image: NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
@@ -80,7 +81,10 @@ def save_film(
     scenes = _film_scenes(motion, frames, size, view, camera, palette or PALETTES[0])
     pictures = _drawn(scenes, len(frames), size, threads, progress)
     if target.suffix.lower() == ".gif":
-        return _written(target, lambda draft: _write_gif(draft, pictures, fps))
+        few = frames[:: max(1, len(frames) // COLOUR_SAMPLES)]
+        looks = _film_scenes(motion, few, size, view, camera, palette or PALETTES[0])
+        colours = common_colours(_drawn(looks, len(few), size, threads, None), palette or PALETTES[0])
+        return _written(target, lambda draft: write_gif(draft, pictures, fps, colours))
     return _written(target, lambda draft: _write_mp4(draft, pictures, fps))
 
 
@@ -135,17 +139,6 @@ def _drawn(
         yield render(scene, size, threads=threads)
         if progress is not None:
             progress(done, count)
-
-
-def _write_gif(path: Path, pictures: Iterator[Image], fps: float) -> None:
-    """Write pictures with one palette of 256 colours, taken from the first: no flicker, small files."""
-    from PIL import Image as Pillow
-
-    first = Pillow.fromarray(next(pictures)).quantize(256, method=Pillow.Quantize.MEDIANCUT)
-    rest = [Pillow.fromarray(p).quantize(palette=first, dither=Pillow.Dither.NONE) for p in pictures]
-    ends = np.floor(np.arange(len(rest) + 2) / fps / GIF_TICK_S + 0.5)
-    durations = (np.diff(ends) * 1000.0 * GIF_TICK_S).astype(int).tolist()
-    first.save(path, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0, optimize=False)
 
 
 def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:

@@ -53,7 +53,17 @@ def pack(scene: Scene, size: tuple[int, int]) -> Packed:
     eye, floor, lamp = _eye(scene, size), _floor(scene), _lamp(scene.light)
     cones = pack_solids(scene.solids)
     grids, starts, items = _sort(eye, floor, lamp, cones, scene.marks)
-    return Packed(eye, floor, lamp, grids, cones, _pack_marks(scene.marks), starts, items, _encode_table())
+    return Packed(
+        eye,
+        floor,
+        lamp,
+        grids,
+        cones,
+        _pack_marks(scene.marks),
+        starts,
+        items,
+        display(np.linspace(0.0, 1.0, ENCODE_STEPS)),
+    )
 
 
 def pack_solids(solids: Solids) -> FloatArray:
@@ -114,10 +124,10 @@ def _vector(values: FloatArray) -> Vector:
     return float(x), float(y), float(z)
 
 
-def _encode_table() -> FloatArray:
-    linear = np.arange(ENCODE_STEPS) / (ENCODE_STEPS - 1)
-    display = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return np.floor(255.0 * display + 0.5)
+def display(linear: FloatArray) -> FloatArray:
+    """Display values, 0 to 255, of linear ones between 0 and 1 (IEC 61966-2-1, the inverse of ``srgb``)."""
+    curve = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * np.maximum(linear, 0.0) ** (1 / 2.4) - 0.055)
+    return np.floor(255.0 * np.clip(curve, 0.0, 1.0) + 0.5)
 
 
 def _sort(eye: Eye, floor: Floor, lamp: Lamp, cones: FloatArray, marks: Marks) -> tuple[Grids, IntArray, IntArray]:

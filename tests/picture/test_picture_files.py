@@ -11,9 +11,10 @@ from PIL import Image as Pillow
 from PIL import ImageSequence
 
 from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError
-from marey.picture import Camera, render_motion, save_film, save_image
+from marey.picture import Camera, render, render_motion, save_film, save_image
 from marey.picture import _files as files
 from marey.picture._files import film_frames
+from marey.picture._gif import nearest_table
 from marey.picture._views import smooth_way
 
 SMALL = (64, 48)
@@ -47,6 +48,29 @@ def test_a_gif_has_all_pictures_and_the_length_of_the_clip(tmp_path, swing):
     assert len(durations) == 16
     assert sum(durations) == pytest.approx(1000 * 16 / 15, abs=10)  # a GIF counts in hundredths
     assert seen == [(i, 16) for i in range(1, 17)]
+
+
+def test_a_gif_keeps_white_paper_and_the_colour_of_touching_feet(tmp_path, swing):
+    clip, size = swing(3), (160, 120)
+    path = save_film(clip, tmp_path / "film.gif", size=size)
+    with Pillow.open(path) as film:
+        shown = np.asarray(film.convert("RGB")).astype(int)
+    scenes = files._film_scenes(clip, np.array([0]), size, "three-quarter", "follow", files.PALETTES[0])
+    drawn = render(next(scenes), size).astype(int)
+    assert (shown[0, 0] == 255).all()
+    assert np.abs(shown - drawn).mean() < 2.0 and np.quantile(np.abs(shown - drawn), 0.999) < 20
+
+
+def test_every_colour_of_a_gif_maps_to_its_nearest():
+    rng = np.random.default_rng(1)
+    colours = rng.integers(0, 256, (256, 3)).astype(np.uint8)
+    colours[-1] = 255
+    table = nearest_table(colours)
+    for cell in rng.integers(0, 64, (50, 3)):
+        centre = 4 * cell + 2.0
+        distances = np.linalg.norm(colours - centre, axis=1)
+        found = table[(cell[0] << 12) | (cell[1] << 6) | cell[2]]
+        assert distances[found] == pytest.approx(distances.min())
 
 
 def test_an_mp4_has_all_pictures_at_the_asked_rate(tmp_path, swing):
