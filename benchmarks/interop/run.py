@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +124,8 @@ def _environment(name: str, module: str, *packages: str) -> Path:
 def validator_checks(files: list[Path]) -> Iterator[Check]:
     """Errors that the Khronos validator finds in our glTF files."""
     modules = VENVS / "npm" / "node_modules"
+    if not (shutil.which("npm") and shutil.which("node")):
+        raise SystemExit("the glTF validator needs node and npm. Install them, then run this again.")
     if not (modules / "gltf-validator").exists():
         (VENVS / "npm").mkdir(parents=True, exist_ok=True)
         _run(["npm", "install", "--no-fund", "--no-audit", "--prefix", str(VENVS / "npm"), "gltf-validator"])
@@ -200,12 +204,23 @@ def report(checks: Iterator[Check], say: Callable[[str], None] = print) -> list[
     return kept
 
 
+def versions() -> dict[str, str]:
+    """Versions of all that took part."""
+    found = {"marey": version("marey"), "numpy": version("numpy")}
+    for name, packages in (("bpy", ("bpy",)), ("peers", ("pybvh", "ezc3d"))):
+        for package in packages:
+            code = f"import importlib.metadata as m; print(m.version('{package}'))"
+            found[package] = _run([str(VENVS / name / "bin" / "python"), "-c", code])
+    package = VENVS / "npm" / "node_modules" / "gltf-validator" / "package.json"
+    return found | {"gltf-validator": json.loads(package.read_text())["version"]}
+
+
 def main() -> None:
     """Ask all clients; exit 1 when one of them sees something else."""
     with tempfile.TemporaryDirectory() as folder:
         kept = report(all_checks(Path(folder)))
     rows = [asdict(check) | {"passed": check.passed} for check in kept]
-    (HERE / "result.json").write_text(json.dumps({"checks": rows}, indent=1) + "\n")
+    (HERE / "result.json").write_text(json.dumps({"clients": versions(), "checks": rows}, indent=1) + "\n")
     failed = [check for check in kept if not check.passed]
     print(f"{len(kept) - len(failed)} of {len(kept)} checks passed")
     sys.exit(1 if failed else 0)

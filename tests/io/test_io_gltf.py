@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pygltflib
@@ -15,6 +16,7 @@ from marey.lie import SO3, geodesic_distance
 from marey.motion import Contacts, Motion
 from marey.skeleton import HUMAN, EulerLimits, Skeleton
 
+VERSIONS = Path(__file__).parent / "versions"
 FLOAT32_M = 1e-6  # [m] what single precision may move a joint near the origin
 
 
@@ -188,6 +190,14 @@ def test_a_skeleton_without_lengths_is_written_without_a_body(tmp_path):
     write_gltf(motion, tmp_path / "a.glb")
     assert "meshes" not in document(tmp_path / "a.glb")[0]
     np.testing.assert_allclose(read_gltf(tmp_path / "a.glb").root_positions, 1.0)
+
+
+def test_a_file_of_the_first_version_is_still_readable():
+    motion, back = a_motion(frames=3), read_gltf(VERSIONS / "gltf-v1.glb")
+    np.testing.assert_allclose(back.joint_positions(), motion.joint_positions(), atol=FLOAT32_M)
+    np.testing.assert_array_equal(back.contacts.active, motion.contacts.active)
+    assert back.skeleton.limits[0].joint == "left_knee"
+    assert back.rate_hz == 119.88
 
 
 @pytest.mark.mocap
