@@ -149,7 +149,7 @@ def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
     program, first = _ffmpeg(), next(pictures)
     height, width, _ = first.shape
     reads = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.12g}", "-i", "-"]
-    codes = ["-an", "-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-threads", "1"]
+    codes = ["-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-pix_fmt", "yuv420p", "-threads", "1"]
     writes = ["-fflags", "+bitexact", "-flags:v", "+bitexact", "-movflags", "+faststart", str(path)]
     command = [program, "-y", "-loglevel", "error", *reads, *codes, *writes]
     with Popen(command, stdin=PIPE, stderr=PIPE) as process:

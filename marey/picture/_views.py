@@ -123,9 +123,8 @@ def lamp_for(direction: FloatArray) -> Light:
 
 
 def ground_focus(solids: Solids) -> FloatArray:
-    """Ends ``(2, 2)`` [m] of the longer middle line of the rectangle under some bodies."""
+    """Ends ``(2, 2)`` [m] of the long middle line of the ground under some bodies."""
     ground = np.concatenate([solids.starts, solids.ends])[:, [0, 2]]
-    low, high = ground.min(axis=0), ground.max(axis=0)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    along = np.where(half == half.max(), half, 0.0)
-    return np.stack([middle - along, middle + along])
+    axis, middle = _long_axis(ground)[0], ground.mean(axis=0)
+    along = (ground - middle) @ axis
+    return middle + np.outer([along.min(), along.max()], axis)

@@ -14,6 +14,7 @@ from marey.picture import (
     PALETTES,
     Camera,
     Palette,
+    Solids,
     body_solids,
     compare_strips,
     film_strip,
@@ -25,7 +26,7 @@ from marey.picture import (
     render_motion,
     root_path,
 )
-from marey.picture._views import bend, is_travelling, strip_frames
+from marey.picture._views import bend, ground_focus, is_travelling, strip_frames
 from marey.skeleton import HUMAN, Skeleton, capsules
 
 PURE = np.array([0.0, 0.5, 0.0])
@@ -98,6 +99,13 @@ def test_the_ground_is_under_the_soles(travelling):
     body = body_solids(travelling, np.array([0]), PALETTES[0])[0]
     lowest = min((body.starts[:, 1] - body.start_radii).min(), (body.ends[:, 1] - body.end_radii).min())
     assert ground_level(travelling, travelling.contacts) == pytest.approx(lowest, abs=0.12)
+
+
+def test_the_ground_is_centred_under_the_long_line_of_the_bodies():
+    ends = np.array([[0.0, 1.0, 0.0], [3.0, 1.0, 4.0]])  # a row that runs slantwise
+    row = Solids(ends, ends, np.full(2, 0.1), np.full(2, 0.1), np.zeros((2, 3)))
+    focus = ground_focus(row)
+    np.testing.assert_allclose(focus[np.argsort(focus[:, 0])], [[0.0, 0.0], [3.0, 4.0]], atol=1e-9)
 
 
 def test_a_strip_has_the_asked_width_and_a_fitting_height(travelling):
