@@ -14,14 +14,15 @@ class MareyError(Exception):
 
 
 class FormatError(MareyError, ValueError):
-    """A file breaks its format; prints as ``file:line: what. fix``."""
+    """A file breaks its format; prints as ``file:line: what. fix``, without the line (0) for binary files."""
 
     def __init__(self, what: str, file: str, line: int, fix: str) -> None:
         super().__init__(what, file, line, fix)  # keeps the error picklable
         self.what, self.file, self.line, self.fix = what, file, line, fix
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.what}. {self.fix}"
+        where = f"{self.file}:{self.line}" if self.line > 0 else self.file
+        return f"{where}: {self.what}. {self.fix}"
 
 
 class InputError(MareyError, ValueError):

@@ -42,6 +42,10 @@ def test_a_format_error_prints_file_line_what_and_fix() -> None:
     assert str(SAMPLES[0][0]) == "walk.bvh:212: expected 96 values, found 95. Check the line."
 
 
+def test_a_binary_file_has_no_line() -> None:
+    assert str(FormatError("noise", "walk.c3d", 0, "Copy it again.")) == "walk.c3d: noise. Copy it again."
+
+
 def test_an_unknown_name_suggests_the_nearest_one() -> None:
     assert str(SAMPLES[3][0]) == (
         "no joint 'LeftFot' in skeleton 'cmu'. Did you mean 'LeftFoot'? It has 2: Hips, LeftFoot"
