@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.io._asf_parse import AsfBone, AsfFile, parse_asf
+from marey.io._asf_parse import AsfBone, AsfFile, Vector, parse_asf
 from marey.io._text import TextFile, plural, printable, read_text
 from marey.io._units import HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, reach, unit_in_metres
 from marey.lie import SO3
@@ -70,10 +71,8 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
     draft.tips = {j: bone.vector() for j, bone in enumerate(order, start=1) if j not in has_child}
     raw = draft.build()
     guess = _unit(raw, file, unit)
-    frames = SO3.stack(
-        [_axis_frame(file.root.orientation, file.root.axis, file.degrees)]
-        + [_axis_frame(b.axis, b.axis_order, file.degrees) for b in order]
-    )
+    axes = [(file.root.orientation, file.root.axis), *((bone.axis, bone.axis_order) for bone in order)]
+    frames = _axis_frames(axes, file.degrees)
     limits = tuple(_limits(bone, frames[j], file.degrees) for j, bone in enumerate(order, start=1) if bone.limits)
     return AsfSkeleton(
         replace(raw.scaled(guess.metres), limits=limits),
@@ -122,21 +121,20 @@ def _unit(raw: Skeleton, file: AsfFile, unit: str | None) -> UnitGuess:
     metres = INCH_M / file.length
     tall = HEIGHT_OF_REACH * size * metres
     if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
-        name = (
-            "cmu" if abs(metres - METRES["cmu"]) < 1e-12 else "inch" if file.length == 1.0 else f"inch/{file.length:g}"
-        )
+        name = "cmu" if abs(metres - METRES["cmu"]) < 1e-12 else f"inch/{file.length:g}"
         return UnitGuess(name, metres, f"length {file.length:g}: lengths are inches / {file.length:g}, {metres:.7f} m")
     return guess_unit(size)
 
 
-def _axis_frame(angles: tuple[float, float, float], order: str, degrees: bool) -> SO3:
-    """The rotation C of three angles about x, y and z, the first letter of ``order`` acting first."""
-    radians = np.deg2rad(angles) if degrees else np.asarray(angles)
-    result = SO3.identity()
-    for letter in order:
-        axis = "xyz".index(letter)
-        result = SO3.from_axis_angle(np.eye(3)[axis], radians[axis]) @ result
-    return result
+def _axis_frames(axes: Sequence[tuple[Vector, str]], degrees: bool) -> SO3:
+    """Rotations C, batch ``(J,)``, of angles about x, y and z; the first letter of the order acts first."""
+    from marey.io._euler_kernels import compose
+
+    angles = np.array([angles for angles, _ in axes], dtype=np.float64)
+    order = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
+    columns = 3 * np.arange(len(axes))[:, None] + order
+    table = (angles if degrees else np.rad2deg(angles)).reshape(1, -1)
+    return SO3(compose(table, order, columns)[0])
 
 
 def _limits(bone: AsfBone, frame: SO3, degrees: bool) -> EulerLimits:

@@ -63,6 +63,8 @@ Line = tuple[int, list[str]]  # line number and words
 
 def parse_asf(text: TextFile) -> AsfFile:
     """Parse a whole ASF file."""
+    if text.data.count(b"begin") > MAX_JOINTS + 1:
+        raise text.error_on_line(f"more than {MAX_JOINTS} bones", 1, "Check that the file is a character's skeleton.")
     sections = _sections(text)
     if not any(name in ("bonedata", "root", "hierarchy") for name, _, _ in sections):
         raise text.error_on_line(
@@ -158,10 +160,6 @@ def _bones(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
         if bone.name in file.bones:
             raise text.error_on_line(
                 f"a second bone called '{printable(bone.name)}'", bone.line, "Give it another name."
-            )
-        if len(file.bones) >= MAX_JOINTS - 1:
-            raise text.error_on_line(
-                f"more than {MAX_JOINTS} bones", bone.line, "Check that the file is a character's."
             )
         file.bones[bone.name] = bone
 

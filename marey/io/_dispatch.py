@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -79,9 +79,7 @@ def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
 
 @contextlib.contextmanager
 def _whole_file(target: Path) -> Generator[Path]:
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
-    os.close(handle)
-    draft = Path(name)
+    draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:
         yield draft
         draft.replace(target)

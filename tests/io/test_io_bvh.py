@@ -180,7 +180,8 @@ def test_frame_count_of_a_billion_allocates_nothing(tmp_path):
 
 def test_deep_nesting_does_not_recurse(tmp_path):
     def nested(depth: int) -> str:
-        joints = "".join(f"{'JOINT' if i else 'ROOT'} j{i}\n{{\nOFFSET 0 1 0\nCHANNELS 1 Zrotation\n" for i in range(depth))
+        body = "{\nOFFSET 0 1 0\nCHANNELS 1 Zrotation\n"
+        joints = "".join(f"{'JOINT' if i else 'ROOT'} j{i}\n{body}" for i in range(depth))
         return f"HIERARCHY\n{joints}{'}' * depth}\nMOTION\nFrames: 1\nFrame Time: 0.01\n{'1 ' * depth}\n"
 
     assert read_bvh(write(tmp_path, nested(5000))).skeleton.num_joints == 5000
@@ -198,7 +199,8 @@ def test_a_small_file_cannot_become_a_huge_motion(tmp_path):
 
 def test_ten_thousand_joints_of_one_name_are_renamed_quickly(tmp_path):
     joints = "JOINT a\n{\nOFFSET 0 1 0\n}\n" * 9000
-    text = f"HIERARCHY\nROOT a\n{{\nOFFSET 0 0 0\nCHANNELS 1 Zrotation\n{joints}}}\nMOTION\nFrames: 1\nFrame Time: 1\n0\n"
+    header = f"HIERARCHY\nROOT a\n{{\nOFFSET 0 0 0\nCHANNELS 1 Zrotation\n{joints}}}\n"
+    text = f"{header}MOTION\nFrames: 1\nFrame Time: 1\n0\n"
     motion = load(write(tmp_path, text))
     assert motion.skeleton.names[:3] == ("a", "a_2", "a_3")
     assert "and 8996 more" in motion.load_report.warnings[0]

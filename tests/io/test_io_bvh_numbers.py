@@ -38,14 +38,17 @@ def test_up_to_fifteen_digits_are_read_exactly(mantissa, decimals):
     assert parse(f"0 0 0 0 0 {word}{padding}\n", 46)[0][5] == float(word)
 
 
-@pytest.mark.parametrize("word", ["1.", ".5", "-.5", "+3", "00012.5", "1e5", "1E-5", "-0", "1.25e+2", "123456789.123456789"])
+@pytest.mark.parametrize(
+    "word", ["1.", ".5", "-.5", "+3", "00012.5", "1e5", "1E-5", "-0", "1.25e+2", "123456789.123456789"]
+)
 def test_unusual_spellings_are_read(word):
     assert parse(f"{word}\n", 1)[0][0] == pytest.approx(float(word), rel=3e-16)
     assert parse_float(word) == float(word)
 
 
 @pytest.mark.parametrize(
-    "word", ["x", "1x", "1.2.3", "--1", "+-1", ".", "-", "e5", "1e", "1e+", "0x10", "1,5", "nan", "inf", "1_0", "1d5", "٣"]
+    "word",
+    ["x", "1x", "1.2.3", "--1", "+-1", ".", "-", "e5", "1e", "1e+", "0x10", "1,5", "nan", "inf", "1_0", "1d5", "٣"],
 )
 def test_what_is_no_number_is_refused_where_it_stands(word):
     text = f"1.0000 2.0000 {word} 3.0000 4.0000 5.0000 6.0000\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,8 @@ def test_unit_names_are_forgiving():
     ("text", "rate"),
     [
         (".0083333", 120.0), ("0.008333", 120.0), ("0.00833333333333333", 120.0), ("8.3333e-3", 120.0),
-        ("0.033333", 30.0), ("0.0333333", 30.0), ("0.033", 30.0), ("0.04", 25.0), ("0.041667", 24.0), ("0.016667", 60.0),
+        ("0.033333", 30.0), ("0.0333333", 30.0), ("0.033", 30.0), ("0.04", 25.0), ("0.041667", 24.0),
+        ("0.016667", 60.0),
         ("0.01666", 60.0), ("0.0333667", 30000 / 1001), ("0.0166833", 60000 / 1001), ("0.01", 100.0), ("0.004", 250.0),
         ("0.0123", 1 / 0.0123), ("0.03", 1 / 0.03), ("1", 1.0), ("2", 0.5), ("0.010256", 1 / 0.010256),
     ],
@@ -72,7 +74,7 @@ def stroll(up: str, *, frames: int = 60, heading: int = 1) -> Motion:
     forward[:, 2] = heading * np.linspace(0, 3, frames)
     forward[:, 1] = 0.96
     sway = SO3.exp(0.3 * np.sin(np.arange(frames * 22 * 3).reshape(frames, 22, 3)))
-    body = HUMAN if up == "+y" else type(HUMAN)(HUMAN.names, HUMAN.parents, to_file(HUMAN.offsets, up), to_file(HUMAN.tips, up))
+    body = replace(HUMAN, offsets=to_file(HUMAN.offsets, up), tips=to_file(HUMAN.tips, up))
     return Motion(body, 30.0, to_file(forward, up), SO3(turn_wxyz(sway.wxyz, up, back=True)))
 
 
@@ -134,7 +136,8 @@ def cmu_clip(folder: Path, rows: list[list[float]], scale: float = 1.0) -> Path:
     """A file with the names and the size of the CMU conversion; ``rows`` hold root position and one angle."""
     lengths = {"LeftUpLeg": 3, "LeftLeg": 8, "LowerBack": 2, "Spine1": 4, "Neck1": 3, "LeftFingerBase": 5}
     joints = "".join(
-        f"JOINT {name}\n{{\nOFFSET 0 {scale * lengths.get(name, 0):g} 0\nCHANNELS 1 Zrotation\n" for name in CMU_JOINTS[1:]
+        f"JOINT {name}\n{{\nOFFSET 0 {scale * lengths.get(name, 0):g} 0\nCHANNELS 1 Zrotation\n"
+        for name in CMU_JOINTS[1:]
     )
     text = f"HIERARCHY\nROOT Hips\n{{\nOFFSET 0 0 0\nCHANNELS 4 Xposition Yposition Zposition Zrotation\n{joints}"
     text += "}\n" * len(CMU_JOINTS) + f"MOTION\nFrames: {len(rows)}\nFrame Time: .0083333\n"

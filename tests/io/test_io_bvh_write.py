@@ -129,7 +129,9 @@ def test_a_cut_motion_is_written_with_its_own_rows(tmp_path):
 
 def test_joints_that_need_more_channels_get_them(tmp_path):
     motion = read(tmp_path, bvh(rows(3, 4), root="2 Zrotation Yrotation", child="1 Xrotation"))
-    moved = replace(motion, root_positions=motion.root_positions + [0, 1, 0], rotations=random_motion(HUMAN, 3).rotations[:, :3])
+    moved = replace(
+        motion, root_positions=motion.root_positions + np.eye(3)[1], rotations=random_motion(HUMAN, 3).rotations[:, :3]
+    )
     again = read(tmp_path, written(tmp_path, moved), unit=motion.source.unit if motion.source else None)
     np.testing.assert_allclose(again.root_positions, moved.root_positions, atol=1e-8)
     assert geodesic_distance(again.rotations, moved.rotations).max() < 1e-8
