@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.kinematics._two_bone import Limb
+from marey.kinematics._two_bone import Limb, soft_stretch
 from marey.lie import SO3
 from marey.motion import Motion
 
@@ -18,7 +18,7 @@ LEAVE_RAD: Final = np.radians(80.0)
 ONSET_M: Final = 0.004  # [m] how gradually it starts
 
 
-def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stretch: float) -> Motion:
+def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stretch: FloatArray) -> Motion:
     """Turn a collar bone towards goals ``(F, 3)`` [m] that its arm is too short for, by no more than it needs."""
     positions, frames = motion.joint_frames()
     arm = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1).sum(axis=1)
@@ -27,8 +27,7 @@ def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stret
     far, length = np.linalg.norm(gap, axis=-1), np.linalg.norm(bone, axis=-1)
     if length.min() < 1e-6 or far.min() < 1e-6:
         return motion
-    short = far - (1.0 - 2.0 * (1.0 - stretch)) * arm
-    short = 0.5 * (short + np.hypot(short, ONSET_M))
+    short = _onset(far - soft_stretch(stretch) * arm)
     axis = np.cross(bone, gap) / (length * far)[:, None]
     lever = length * np.maximum(np.linalg.norm(axis, axis=-1), 0.2)  # along the bone no turn helps
     angle = GIRDLE_RAD * np.tanh(short / lever / GIRDLE_RAD)
@@ -37,6 +36,12 @@ def help_reach(motion: Motion, collar: int, limb: Limb, goals: FloatArray, stret
     wxyz = motion.rotations.wxyz.copy()
     wxyz[:, collar] = (above.inverse() @ turn @ frames[:, collar]).wxyz
     return replace(motion, rotations=SO3(wxyz))
+
+
+def _onset(short: FloatArray) -> FloatArray:
+    """Nothing below zero, then a parabola that goes over into a straight line."""
+    x = np.maximum(short, 0.0)
+    return np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
 
 
 def fair_goals(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.kinematics._plants import Floor, Plant, corrections, nearness, plan_plants
-from marey.kinematics._two_bone import Limb, has_bones, hold_end, move_limb
+from marey.kinematics._two_bone import Limb, has_bones, hold_end, move_limb, soft_stretch
 from marey.lie import SO3
 from marey.motion import Motion
 
@@ -92,19 +92,20 @@ def _above(path: FloatArray, floor: Floor) -> FloatArray:
     return raised
 
 
-def leg_drop(positions: FloatArray, limb: Limb, path: FootPath, stretch: float) -> FloatArray:
+def leg_drop(positions: FloatArray, limb: Limb, path: FootPath, stretch: FloatArray) -> FloatArray:
     """How far the hips must come down ``(F,)`` [m] for a foot in contact to be within reach."""
     hip, ankle = positions[:, limb.upper], path.ankle
     bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
     length = bones.sum(axis=1)
-    soft = 1.0 - 1.5 * (1.0 - stretch)
     level = np.hypot(hip[:, 0] - ankle[:, 0], hip[:, 2] - ankle[:, 2])
-    height = np.sqrt(np.maximum((soft * length) ** 2 - level**2, 0.0))
+    height = np.sqrt(np.maximum((soft_stretch(stretch) * length) ** 2 - level**2, 0.0))
     drop = np.clip(hip[:, 1] - ankle[:, 1] - height, 0.0, DROP_PART * length)
     return np.where(path.is_down, drop, 0.0)
 
 
-def reach(motion: Motion, limb: Limb, goals: FloatArray, R_world_end: SO3 | None, *, stretch: float) -> Motion:
+def reach(
+    motion: Motion, limb: Limb, goals: FloatArray, R_world_end: SO3 | None, *, stretch: float | FloatArray
+) -> Motion:
     """Move the end of a limb to ``goals`` ``(F, 3)`` [m]; a limb without length stays.
 
     The end is turned as ``R_world_end``, or with the lower bone where that is None.

@@ -13,13 +13,13 @@ from marey.kinematics._arms import fair_goals, help_reach
 from marey.kinematics._feet import FootPath, leg_drop, plant_foot, reach
 from marey.kinematics._plants import Floor, raised_floor
 from marey.kinematics._transfer import transfer_rotations
-from marey.kinematics._two_bone import Limb
+from marey.kinematics._two_bone import Limb, own_stretch
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, lowpass, with_contacts
 from marey.skeleton import HUMAN, RoleMap, Skeleton, contact_points, joint_positions, role_map, t_pose
 
-LEG_STRETCH: Final = 0.999  # [-] standing people have legs as straight as this; beyond, the knee angle jumps
-ARM_STRETCH: Final = 0.9985
+LEG_STRETCH: Final = 0.998  # [-] a leg is stretched no further, unless the source had it straighter: knees would snap
+ARM_STRETCH: Final = 0.998
 TOE_HZ: Final = 6.0  # [Hz] toes bend once a step; what is faster in captures is noise
 SIDES: Final = ("left", "right")
 _LEG: Final = ("hip", "knee", "ankle")
@@ -120,11 +120,13 @@ def _with_legs(job: _Job, moved: Motion, *, keep_plants: bool) -> Motion:
         floor = _floor(job)
         paths = {side: plant_foot(path, floor, moved.rate_hz) for side, path in paths.items()}
     positions = moved.joint_positions()
-    drops = [leg_drop(positions, limbs[side], paths[side], LEG_STRETCH) for side in SIDES]
-    drop = raised_floor(np.max(drops, axis=0), moved.rate_hz)
-    moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
+    stretches = {side: own_stretch(positions, limb, LEG_STRETCH) for side, limb in limbs.items()}
+    if keep_plants:
+        drops = [leg_drop(positions, limbs[side], paths[side], stretches[side]) for side in SIDES]
+        drop = raised_floor(np.max(drops, axis=0), moved.rate_hz)
+        moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
     for side in SIDES:
-        moved = reach(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=LEG_STRETCH)
+        moved = reach(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=stretches[side])
     return replace(moved, contacts=_with_feet(job.motion.contacts, paths))
 
 
@@ -157,8 +159,9 @@ def _with_arms(job: _Job, moved: Motion) -> Motion:
             limb = Limb.named(job.target, f"{side}_arm", job.target_roles)
             goals = fair_goals(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
             collar = job.target_roles.get(f"{side}_collar")
-            moved = moved if collar is None else help_reach(moved, collar, limb, goals, ARM_STRETCH)
-            moved = reach(moved, limb, goals, None, stretch=ARM_STRETCH)
+            stretch = own_stretch(moved.joint_positions(), limb, ARM_STRETCH)
+            moved = moved if collar is None else help_reach(moved, collar, limb, goals, stretch)
+            moved = reach(moved, limb, goals, None, stretch=stretch)
     return moved
 
 

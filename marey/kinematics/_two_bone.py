@@ -16,6 +16,8 @@ from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
 REACHED_TOL_M: Final = 1e-3  # [m] an end nearer than this to its target has reached it
 STRETCH: Final = 0.995  # [-] largest extension of a limb: beyond it a knee snaps straight ([Glardon2005]_ §2.17)
 MIN_BONE_M: Final = 1e-6  # [m] shorter bones have no direction
+STRAIGHT: Final = 0.999999  # [-] as straight as a limb can be: a bend of 0.2 degrees
+ROUNDING: Final = 1e-12  # [-] so that saturation starts beyond, not at
 SOFTNESS: Final = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
 
 _LIMBS: Final = {
@@ -105,6 +107,19 @@ def solve_two_bone(
     return TwoBoneResult(replace(motion, rotations=SO3(moved)), errors < REACHED_TOL_M, errors)
 
 
+def soft_stretch(stretch: FloatArray) -> FloatArray:
+    """Extension from which on a limb starts to saturate, for its largest extension."""
+    return 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
+
+
+def own_stretch(positions: FloatArray, limb: Limb, least: float) -> FloatArray:
+    """Largest extension ``(F,)`` that saturates a limb nowhere short of what it has, and is at least ``least``."""
+    bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
+    far = np.linalg.norm(positions[:, limb.end] - positions[:, limb.upper], axis=-1)
+    extension = far / np.maximum(bones.sum(axis=1), MIN_BONE_M)
+    return np.clip(1.0 - (1.0 - extension) / (1.0 + SOFTNESS) + ROUNDING, least, STRAIGHT)
+
+
 def has_bones(positions: FloatArray, limb: Limb) -> bool:
     """Tell whether both bones of a limb have a length in every frame."""
     upper = np.linalg.norm(positions[:, limb.middle] - positions[:, limb.upper], axis=-1)
@@ -120,19 +135,19 @@ def move_limb(
     limb: Limb,
     goals: FloatArray,
     *,
-    stretch: float,
+    stretch: float | FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Local rotations ``(F, J, 4)`` with the limb moved, and the ends reached ``(F, 3)`` [m]."""
     from marey.kinematics._two_bone_kernels import solve_limbs
 
-    soft = 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
+    largest = np.broadcast_to(np.asarray(stretch, dtype=np.float64), (len(goals),))
     first, second, reached = solve_limbs(
         np.ascontiguousarray(positions[:, limb.upper]),
         np.ascontiguousarray(positions[:, limb.middle]),
         np.ascontiguousarray(positions[:, limb.end]),
         goals,
         np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
-        np.array([soft, stretch]),
+        np.stack([soft_stretch(largest), largest], axis=-1),
     )
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
     moved = wxyz.copy()

@@ -80,7 +80,7 @@ def solve_limbs(
         end: ankles or wrists ``(F, 3)`` [m].
         target: where the ends shall be ``(F, 3)`` [m].
         pole: where the middle joint bends to when the limb is straight ``(F, 3)``.
-        stretch: ``(2,)`` extension where saturation starts, and the largest one, as parts of the limb.
+        stretch: ``(F, 2)`` extension where saturation starts, and the largest one, as parts of the limb.
 
     Returns:
         Turns ``(F, 3, 3)`` of the upper bone and of the lower bone, and the ends reached ``(F, 3)``.
@@ -96,7 +96,7 @@ def solve_limbs(
         a = _unit(a) if whole > 1e-9 * (l1 + l2) else _unit(k)
         g = g / far if far > 1e-9 * (l1 + l2) else a
         total = l1 + l2
-        length = _saturated(far, stretch[0] * total, stretch[1] * total)
+        length = _saturated(far, stretch[f, 0] * total, stretch[f, 1] * total)
         length = max(length, abs(l1 - l2) + 1e-6 * total)
         bend = k - a * _dot(a, k)
         size = _norm(bend)
