@@ -218,11 +218,11 @@ def render_rows(
                     if which == DONE:
                         continue
                     share = _count_same(seen, k, taken) / taken
-                    u, v = column + SAMPLE_U[k], row + SAMPLE_V[k]
                     if which == NOTHING:
+                        u, v = column + 0.5, row + 0.5  # its pattern is averaged about the middle
                         colour = _shade_ground(cones, marks, starts, items, grids, eye, floor, lamp, u, v)
                     else:
-                        d = unit(pixel_ray(eye, u, v))
+                        d = unit(pixel_ray(eye, column + SAMPLE_U[k], row + SAMPLE_V[k]))
                         p = along(eye.position, depths[k], d)
                         colour = _shade_body(cones, starts, items, grids, lamp, which, p, d)
                     light = along(light, share, colour)
