@@ -1,6 +1,6 @@
 """The scene as the compiled kernels take it: tuples of numbers, which cost nothing to pass, and a few flat arrays.
 
-(Arrays inside tuples would be counted anew at every call, which made the ray-caster five times slower.)
+(Arrays inside tuples are counted anew at every call: a first version that passed them so was many times slower.)
 """
 
 from __future__ import annotations
