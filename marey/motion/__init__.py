@@ -5,6 +5,7 @@ from marey.motion._filter import lowpass
 from marey.motion._gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion._ground import align_to_ground, ground_height, standing_height
 from marey.motion._join import concatenate
+from marey.motion._keys import KeyFrames
 from marey.motion._markers import Markers
 from marey.motion._mass import centre_of_mass
 from marey.motion._measures import mean_speed, root_speeds
@@ -20,6 +21,7 @@ from marey.motion._time_base import TimeBase, check_time_base
 __all__ = [
     "Contacts",
     "GaitCycle",
+    "KeyFrames",
     "LoadReport",
     "Markers",
     "Motion",
