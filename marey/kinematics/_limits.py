@@ -1,0 +1,102 @@
+"""The contract of joint limits: which local rotations a body can make, and the nearest one to those it cannot."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError
+from marey.lie import SO3
+from marey.skeleton import Pose, Skeleton
+
+FEASIBLE_TOL = 1e-9  # [rad] six decades above the rounding of an angle, far below what an eye or a solver sees
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LimitCheck:
+    """What limits say about a batch of poses."""
+
+    projected: SO3  # batch (F, J), the nearest rotations that are allowed
+    violation: FloatArray  # (F, J) [rad] distance to the allowed set, measured in the coordinates of the limit
+    gradient: FloatArray  # (F, J, 3) [rad] of half the squared violation, in the body tangent of each rotation
+
+
+class JointLimits(ABC):
+    """Which local rotations the joints of a skeleton may take; each joint has its own set.
+
+    One method, :meth:`check`, knows the sets. Everything else follows from it, so that any kind of limit can be put
+    into any solver: the pluggable projection operator of [EngellNorregaard2012]_ §3.
+    """
+
+    kind: ClassVar[str]  # name in files and on the command line
+    skeleton: Skeleton
+
+    @abstractmethod
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Project a batch ``(F, J)`` of local rotations; give the violation and its gradient too."""
+
+    @abstractmethod
+    def to_arrays(self) -> Arrays:
+        """All that makes the limits, as named arrays; :meth:`from_arrays` undoes it."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> Self:
+        """Limits from the arrays that :meth:`to_arrays` gave."""
+
+    def project_rotations(self, rotations: SO3) -> SO3:
+        """Nearest allowed rotations of a batch ``(F, J)``; rotations that are allowed come back as they were."""
+        return self.check(self._checked(rotations)).projected
+
+    def violations(self, rotations: SO3) -> FloatArray:
+        """Violation ``(F, J)`` [rad] of a batch ``(F, J)``."""
+        return self.check(self._checked(rotations)).violation
+
+    def project(self, pose: Pose) -> Pose:
+        """Nearest pose that the limits allow; the root stays where it is."""
+        return Pose(pose.skeleton, pose.root_position, self._check_pose(pose).projected[0])
+
+    def violation(self, pose: Pose) -> FloatArray:
+        """How far each joint is outside its limit, ``(J,)`` [rad]; zero inside."""
+        return self._check_pose(pose).violation[0]
+
+    def gradient(self, pose: Pose) -> FloatArray:
+        r"""Gradient ``(J, 3)`` [rad] of :math:`\frac12\sum_j d_j^2` in the body tangent of each local rotation."""
+        return self._check_pose(pose).gradient[0]
+
+    def is_feasible(self, pose: Pose, tolerance_rad: float = FEASIBLE_TOL) -> bool:
+        """Whether no joint is outside its limit by more than the tolerance."""
+        return bool(self.violation(pose).max() <= tolerance_rad)
+
+    def save(self, path: str | Path) -> None:
+        """Write to a ``.safetensors`` file, with the skeleton and a version; :func:`load_limits` reads it."""
+        from marey.kinematics._limits_file import save_limits
+
+        save_limits(self, path)
+
+    def _check_pose(self, pose: Pose) -> LimitCheck:
+        if pose.skeleton.names != self.skeleton.names:
+            raise InputError(
+                f"limits of {self.skeleton!r} were given a pose of {pose.skeleton!r}", "Retarget the pose first"
+            )
+        return self.check(pose.rotations.reshape(1, -1))
+
+    def _checked(self, rotations: SO3) -> SO3:
+        joints = self.skeleton.num_joints
+        if len(rotations.shape) != 2 or rotations.shape[1] != joints:
+            raise InputError(f"rotations has batch {rotations.shape}, expected (any, {joints})")
+        return rotations
+
+
+def flat_wxyz(rotations: SO3) -> FloatArray:
+    """Quaternions as the kernels take them: contiguous and read-only, so that each is compiled once."""
+    wxyz = np.ascontiguousarray(rotations.wxyz)
+    wxyz.setflags(write=False)
+    return wxyz
