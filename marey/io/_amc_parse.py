@@ -12,6 +12,7 @@ from marey.base import BoolArray, FloatArray, FormatError
 from marey.io._text import TextFile, parse_float, printable
 
 MAX_VALUE: Final = 1e9  # [deg or unit]
+MAX_WARNINGS: Final = 5  # about bones that are missing
 MAX_VALUES: Final = 4_000_000  # frames times values, unless the file is large enough to hold them
 
 
@@ -29,6 +30,7 @@ class _State:
     """What the lines read so far amount to."""
 
     slots: dict[str, tuple[int, int]]  # bone -> first column, number of values
+    moving: set[str]  # bones with values
     turns: BoolArray  # (C,) whether a column is an angle
     degrees: bool
     rate_hz: float | None = None
@@ -44,7 +46,8 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     Bones with no degree of freedom may be absent; others that are absent from a frame count as zero and are warned of.
     """
     turns = np.array([name[0] == "r" for dof in dofs for name in dof], dtype=np.bool_)
-    state = _State(_slots(names, dofs), turns, degrees)
+    moving = {name for name, dof in zip(names, dofs, strict=True) if dof}
+    state = _State(_slots(names, dofs), moving, turns, degrees)
     number = 0
     for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
         words = line.split()
@@ -86,9 +89,8 @@ def _finish_frame(text: TextFile, state: _State) -> None:
     if not state.bones:
         raise text.error_on_line("this frame has no bones", state.lines[-1], "Export the motion again.")
     if len(state.bones) < len(state.slots):
-        for name, (_, count) in state.slots.items():
-            if count and name not in state.bones:
-                state.missing.setdefault(name, len(state.rows) - 1)
+        for name in sorted(state.moving - state.bones - state.missing.keys()):
+            state.missing[name] = len(state.rows) - 1
 
 
 def _keyword(text: TextFile, state: _State, words: list[str], line: int) -> None:
@@ -152,6 +154,8 @@ def _finish(text: TextFile, state: _State) -> AmcFile:
         raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])
     channels.setflags(write=False)
     warnings = [
-        f"bone '{name}' is missing from frame {frame} and others; zero taken" for name, frame in state.missing.items()
+        f"bone '{name}' is missing from frame {at} and maybe others; zero taken" for name, at in state.missing.items()
     ]
+    if len(warnings) > MAX_WARNINGS:
+        warnings = [*warnings[:MAX_WARNINGS], f"and {len(warnings) - MAX_WARNINGS} more bones are missing"]
     return AmcFile(channels, state.rate_hz, warnings)

@@ -15,7 +15,7 @@ from marey.io._bvh_frames import BvhFrames, read_frames
 from marey.io._bvh_header import find_motion
 from marey.io._bvh_repair import joint_flips, leading_rows
 from marey.io._bvh_tree import BvhTree, read_tree, skeleton_of
-from marey.io._euler import ChannelMap, channels_to_positions, trusted_rotations
+from marey.io._euler import NONE, ChannelMap, channels_to_positions, trusted_rotations
 from marey.io._text import TextFile, parse_float, printable, read_text
 from marey.io._units import UnitGuess, rate_from_frame_time, unit_in_metres
 from marey.motion import LoadReport, Motion, Source
@@ -40,17 +40,16 @@ def read_bvh(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
     rate, rate_note = _rate(text, frames, rate_hz)
     guess = tree.unit if unit is None else UnitGuess(unit, unit_in_metres(unit), f"unit {unit} as asked for")
     dropped, warnings, notes = leading_rows(frames.channels, tree.layout, tree.profile, tree.raw)
-    motion = _motion(tree, frames, dropped, guess, rate)
+    motion = _motion(tree, frames, dropped, guess, rate, text.path)
     if motion.source is not None and motion.source.up != "+y":
         notes.append("Z is up in the file; turned so that Y is up")
     said = [*tree.warnings, *frames.warnings, *warnings, *([guess.warning] if guess.warning else [])]
     noted = [guess.note, *([rate_note] if rate_note else []), *frames.notes, *notes]
     report = LoadReport(said, noted, later=lambda: joint_flips(motion))
-    source = None if motion.source is None else replace(motion.source, path=text.path)
-    return replace(motion, load_report=report, source=source, name=Path(path).stem)
+    return replace(motion, load_report=report)
 
 
-def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, rate: float) -> Motion:
+def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, rate: float, path: str) -> Motion:
     raw, layout = tree.raw, tree.layout
     channels, wxyz = frames.channels[dropped:], frames.wxyz[dropped:]
     roots = channels_to_positions(channels, layout, 0, raw.offsets[0])
@@ -62,8 +61,9 @@ def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, ra
         to_world(roots, up) * guess.metres,
         trusted_rotations(turn_wxyz(wxyz, up)),
         translations=None if moving is None else to_world(moving, up) * guess.metres,
+        name=Path(path).stem,
         source=Source(
-            "",
+            path,
             "bvh",
             guess.name,
             guess.metres,
@@ -99,7 +99,7 @@ def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[flo
 
 def _translations(channels: FloatArray, layout: ChannelMap, raw: Skeleton) -> FloatArray | None:
     """Moving offsets ``(F, J, 3)`` in file units, unless the position channels only repeat the offsets."""
-    moving = [j for j in range(1, raw.num_joints) if (layout.positions[j] >= 0).any()]
+    moving = (np.flatnonzero((layout.positions[1:] != NONE).any(axis=1)) + 1).tolist()
     tracks = {j: channels_to_positions(channels, layout, j, raw.offsets[j]) for j in moving}
     if all(np.allclose(track, raw.offsets[j], rtol=0.0, atol=1e-6) for j, track in tracks.items()):
         return None

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError
-from marey.io._bvh_halves import compose_table, read_in_halves
+from marey.io._bvh_table import compose_table, read_plain_table
 from marey.io._euler import ChannelMap
 from marey.io._text import TextFile, is_decimal_comma, parse_float, plural, printable
 
@@ -40,19 +40,29 @@ class _Announced:
 def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
     """Read the table of channel values that starts after byte ``start``, and the rotations it makes."""
     said = _read_fields(text, start)
-    table = read_in_halves(text, said.data_at, said.frames or 0, layout)
-    if table is not None:
-        _check_range(text, table.channels, said.data_at)
-        return BvhFrames(table.channels, table.wxyz, said.frame_time, (), ())
+    plain = read_plain_table(text, said.data_at, said.frames or 0, layout.num_channels)
+    if plain is not None:
+        return _finish(text, said, plain, layout, (), ())
     values, scan = _scan(text, said, layout.num_channels)
     warnings: list[str] = []
     notes: list[str] = []
     count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
     channels = values[: count * layout.num_channels].reshape(count, layout.num_channels)
+    return _finish(text, said, channels, layout, tuple(warnings), tuple(notes))
+
+
+def _finish(
+    text: TextFile,
+    said: _Announced,
+    channels: FloatArray,
+    layout: ChannelMap,
+    warnings: tuple[str, ...],
+    notes: tuple[str, ...],
+) -> BvhFrames:
     _check_range(text, channels, said.data_at)
-    _check_size(text, count, len(layout.names))
+    _check_size(text, len(channels), len(layout.names))
     channels.setflags(write=False)
-    return BvhFrames(channels, compose_table(channels, layout), said.frame_time, tuple(warnings), tuple(notes))
+    return BvhFrames(channels, compose_table(channels, layout), said.frame_time, warnings, notes)
 
 
 def _read_fields(text: TextFile, at: int) -> _Announced:

@@ -54,9 +54,10 @@ def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
     if len(channels) < 2:
         return False
     places = layout.positions[0][layout.positions[0] != NONE]
-    turns = np.delete(channels[0], places)
-    is_placed = bool((channels[0, places] == channels[1, places]).all())
-    return is_placed and bool((turns == np.rint(turns)).all()) and float((turns == 0.0).mean()) > 0.8
+    if (channels[0, places] != channels[1, places]).any():
+        return False
+    turns = channels[0, layout.columns[layout.columns != NONE]]
+    return bool((turns == np.rint(turns)).all() and np.count_nonzero(turns) < 0.2 * len(turns))
 
 
 def _count_empty(channels: FloatArray) -> int:

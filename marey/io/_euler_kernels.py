@@ -43,33 +43,46 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
 
 @kernel
 def compose(channels: FloatArray, axes: IntArray, columns: IntArray) -> FloatArray:
-    """Quaternions ``(F, J, 4)`` of the rotations that each joint's channels multiply, first channel leftmost."""
-    wxyz = np.empty((channels.shape[0], axes.shape[0], 4))
-    compose_into(channels, axes, columns, wxyz)
+    r"""Quaternions ``(F, J, 4)`` of the rotations that each joint's channels multiply, first channel leftmost.
+
+    For axes :math:`i, k, m` and half-angle sines and cosines :math:`s, c` of the three angles
+
+    .. math:: w = c_i c_k c_m - e\,s_i s_k s_m,\quad q_i = s_i c_k c_m + e\,c_i s_k s_m,\quad
+              q_k = c_i s_k c_m - e\,s_i c_k s_m,\quad q_m = c_i c_k s_m + e\,s_i s_k c_m
+
+    where :math:`e = \pm 1` is the handedness of the order. A joint with fewer channels turns by zero about the others.
+    """
+    frames, joints, width = channels.shape[0], axes.shape[0], channels.shape[1]
+    places, signs = complete_axes(axes)
+    wxyz = np.empty((frames, joints, 4))
+    sines, cosines = np.zeros(width + 1), np.ones(width + 1)  # the last entry, column -1, is no turn
+    for f in range(frames):
+        half_sincos(channels[f], sines, cosines)
+        for j in range(joints):
+            s0, s1, s2 = sines[columns[j, 0]], sines[columns[j, 1]], sines[columns[j, 2]]
+            c0, c1, c2 = cosines[columns[j, 0]], cosines[columns[j, 1]], cosines[columns[j, 2]]
+            cc, ss, cs, sc = c1 * c2, signs[j] * s1 * s2, signs[j] * c1 * s2, s1 * c2
+            wxyz[f, j, 0] = c0 * cc - s0 * ss
+            wxyz[f, j, places[j, 0]] = s0 * cc + c0 * ss
+            wxyz[f, j, places[j, 1]] = c0 * sc - s0 * cs
+            wxyz[f, j, places[j, 2]] = signs[j] * (c0 * cs + s0 * sc)
     return wxyz
 
 
 @kernel
-def compose_into(channels: FloatArray, axes: IntArray, columns: IntArray, wxyz: FloatArray) -> None:
-    """As :func:`compose`, into an array that exists."""
-    frames, joints = channels.shape[0], axes.shape[0]
-    sines, cosines = np.empty(channels.shape[1]), np.empty(channels.shape[1])
-    for f in range(frames):
-        half_sincos(channels[f], sines, cosines)
-        for j in range(joints):
-            w, x, y, z = 1.0, 0.0, 0.0, 0.0
-            for k in range(3):
-                axis = axes[j, k]
-                if axis < 0:
-                    break
-                s, c = sines[columns[j, k]], cosines[columns[j, k]]
-                if axis == 0:
-                    w, x, y, z = w * c - x * s, x * c + w * s, y * c + z * s, z * c - y * s
-                elif axis == 1:
-                    w, x, y, z = w * c - y * s, x * c - z * s, y * c + w * s, z * c + x * s
-                else:
-                    w, x, y, z = w * c - z * s, x * c + y * s, y * c - x * s, z * c + w * s
-            wxyz[f, j, 0], wxyz[f, j, 1], wxyz[f, j, 2], wxyz[f, j, 3] = w, x, y, z
+def complete_axes(axes: IntArray) -> tuple[IntArray, FloatArray]:
+    """Where each joint's three axes stand in a quaternion, missing ones filled in, and the sign of their order."""
+    places, signs = axes + 1, np.empty(len(axes))
+    for j in range(len(axes)):
+        for k in range(3):
+            if places[j, k] == 0:
+                place = 1
+                while place == places[j, 0] or place == places[j, 1] or place == places[j, 2]:
+                    place += 1
+                places[j, k] = place
+        a, b, c = places[j, 0], places[j, 1], places[j, 2]
+        signs[j] = (a - b) * (b - c) * (c - a) // 2
+    return places, signs
 
 
 @kernel

@@ -17,7 +17,7 @@ trailing_zeros: Callable[[np.uint64], np.uint64] = import_module("numba.cpython.
 TENS = 10.0 ** np.arange(23)  # every power of ten that a float64 holds exactly
 U0, U1, U2, U3, U4, U5, U6, U7, U8, U10 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
 U16, U24, U32, U40, U48, U56, U63 = (np.uint64(n) for n in (16, 24, 32, 40, 48, 56, 63))
-U46, U255, FULL = np.uint64(46), np.uint64(255), np.uint64(0xFFFFFFFFFFFFFFFF)
+U45, U46, U255, FULL = np.uint64(45), np.uint64(46), np.uint64(255), np.uint64(0xFFFFFFFFFFFFFFFF)
 HIGHS = np.uint64(0x8080808080808080)
 ZEROS = np.uint64(0x3030303030303030)  # eight digits 0
 BEYOND_NINE = np.uint64(0x7676767676767676)  # added to a byte above nine, sets its high bit
@@ -42,7 +42,6 @@ def parse_numbers(
     """
     stop, capacity = len(data), len(values)
     count, in_line, odd_at, odd_count, p = 0, 0, -1, 0, start
-    decimals, tens = 4, 1e4  # of the numbers read last: files seldom change them
     while p < stop:
         byte = data[p]
         if byte <= 32:
@@ -54,21 +53,12 @@ def parse_numbers(
             continue
         if count == capacity:
             break
-        is_negative = np.int64(byte == 45)
-        end = -1
-        if p >= 8 and p + 24 <= stop:
-            end = p + 5 + blank_at(word_at(data, p + 5))
-            digits, is_right = short_digits(word_at(data, end - 8), end - p - is_negative, decimals)
-            if is_right:
-                values[count] = eight_digits(digits) / tens * (1 - 2 * is_negative)
-            else:
-                values[count], end, decimals = parse_plain(data, p, decimals)
-                tens = TENS[decimals]
+        value, end = parse_plain(data, p) if p + 24 <= stop else (0.0, -1)
         if end < 0:
             value, end = parse_number(data, p)
             if end < 0:
                 return count, p, odd_at, odd_count, in_line, True
-            values[count] = value
+        values[count] = value
         count += 1
         in_line += 1
         p = end
@@ -92,9 +82,9 @@ def word_at(data: NDArray[np.uint8], p: Int) -> np.uint64:
 
 
 @kernel
-def blank_at(word: np.uint64) -> Int:
-    """Place of the first white space among eight bytes, 8 if there is none."""
-    return np.int64(trailing_zeros((word - BEYOND_BLANK) & ~word & HIGHS) >> U3)
+def blank_bits(word: np.uint64) -> np.uint64:
+    """Bits of which the lowest marks the first white space among eight bytes; zero if there is none."""
+    return (word - BEYOND_BLANK) & ~word & HIGHS
 
 
 @kernel
@@ -102,21 +92,6 @@ def leading_digits(word: np.uint64) -> Int:
     """How many of the first bytes of a word are digits, 0 to 8."""
     other = word ^ ZEROS  # a digit becomes 0 .. 9
     return np.int64(trailing_zeros(((other + BEYOND_NINE) | other) & HIGHS) >> U3)
-
-
-@kernel
-def short_digits(word: np.uint64, length: Int, decimals: Int) -> tuple[np.uint64, bool | np.bool_]:
-    """Digits of a number that ends with the word: ``length`` characters, one of them a point before the decimals.
-
-    The point is squeezed out; digits stand as 0 .. 9 at the end of the word, zeros before them. The flag tells
-    whether the word has this shape; without it the digits mean nothing.
-    """
-    point = np.uint64(8 * (7 - decimals)) & U63
-    below = (U1 << point) - U1
-    squeezed = (word & ~((below << U8) | U255)) | ((word & below) << U8)
-    digits = (squeezed ^ ZEROS) & (FULL << (np.uint64(8 * (9 - length)) & U63))
-    is_right = decimals < length <= 8 and (word >> point) & U255 == U46
-    return digits, is_right and ((digits + BEYOND_NINE) | digits) & HIGHS == U0
 
 
 @kernel
@@ -135,11 +110,10 @@ def digits_value(word: np.uint64, count: Int) -> float:
 
 
 @kernel
-def parse_plain(data: NDArray[np.uint8], p: Int, decimals: Int) -> tuple[float, Int, Int]:
+def parse_plain(data: NDArray[np.uint8], p: Int) -> tuple[float, Int]:
     """Read a number of at most seven digits before and after the point, of which there may be none.
 
-    Returns it, the byte after it (-1 for any other shape) and how many decimals it has (``decimals`` if none).
-    Twenty-four bytes from ``p`` on must exist.
+    Returns it and the byte after it, -1 for any other shape. Twenty-four bytes from ``p`` on must exist.
     """
     is_negative = np.int64(data[p] == 45)
     whole = word_at(data, p + is_negative)
@@ -151,10 +125,10 @@ def parse_plain(data: NDArray[np.uint8], p: Int, decimals: Int) -> tuple[float, 
         num_part = leading_digits(part)
         end += 1 + num_part
     if num_whole > 7 or num_part > 7 or num_whole + num_part == 0 or data[end] > 32:
-        return 0.0, -1, decimals
+        return 0.0, -1
     tens = TENS[num_part]
     value = (digits_value(whole, num_whole) * tens + digits_value(part, num_part)) / tens
-    return value * (1 - 2 * is_negative), end, (num_part if num_part > 0 else decimals)
+    return value * (1 - 2 * is_negative), end
 
 
 @kernel

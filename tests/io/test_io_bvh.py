@@ -155,15 +155,36 @@ def test_error_after_a_thousand_frames_names_its_line(tmp_path):
     assert str(caught.value).endswith(":3229: 'x' is not a number. Channel values are numbers parted by spaces.")
 
 
-def test_large_tables_read_in_two_halves_agree_with_the_careful_way(tmp_path):
-    rows = np.random.default_rng(3).uniform(-180, 180, (9001, 6))
-    lines = "\n".join(" ".join(f"{v:.4f}" for v in row) for row in rows) + "\n"
-    channels = "6 Xposition Yposition Zposition Zrotation Yrotation Xrotation"
-    halves = read_bvh(write(tmp_path, bvh(channels, "0", lines)))
-    careful = read_bvh(write(tmp_path, bvh(channels, "0", lines + "the end\n").replace("Frames: 9002", "Frames: 9001")))
-    assert halves.source is not None and careful.source is not None
-    np.testing.assert_array_equal(halves.source.channels, np.round(rows, 4))
-    np.testing.assert_array_equal(halves.rotations.wxyz, careful.rotations.wxyz)
+CHANNELS = "6 Xposition Yposition Zposition Zrotation Yrotation Xrotation"
+
+
+@pytest.mark.parametrize("form", ["{:.4f}", "{:.2f}", "{:.6f}", "{:.0f}", "{:.12g}", "{!r}", "{:.3e}"])
+@pytest.mark.parametrize("frames", [30, 997])
+def test_tables_read_by_words_of_eight_bytes_hold_what_is_written(tmp_path, form, frames):
+    values = np.random.default_rng(frames).uniform(-180, 180, (frames, 6))
+    rows = [[form.format(float(value)) for value in row] for row in values]
+    lines = "".join(" ".join(row) + "\n" for row in rows)
+    motion = read_bvh(write(tmp_path, bvh(CHANNELS, "0", lines)))
+    assert motion.source is not None and motion.source.channels is not None
+    exact = np.array([[float(word) for word in row] for row in rows])
+    np.testing.assert_allclose(motion.source.channels, exact, rtol=3e-16, atol=0)
+
+
+@pytest.mark.parametrize("blank", ["\n\n", "\r\n", " \t\n \n"])
+def test_long_tables_with_odd_blanks_hold_the_same(tmp_path, blank):
+    lines = "".join(f"{i}.5 90.0000 0 1 2 -3.25\n" for i in range(400))
+    plain = read_bvh(write(tmp_path, bvh(CHANNELS, "0", lines)))
+    odd = read_bvh(write(tmp_path, bvh(CHANNELS, "0", lines).replace("-3.25\n", f"-3.25{blank}")))
+    assert odd.load_report.warnings == plain.load_report.warnings == ()
+    np.testing.assert_array_equal(odd.source.channels, plain.source.channels)
+
+
+def test_a_long_table_that_is_not_plain_is_read_the_careful_way(tmp_path):
+    lines = "".join(f"{i}.5 90.0000 0 1 2 -3.25\n" for i in range(400))
+    plain = read_bvh(write(tmp_path, bvh(CHANNELS, "0", lines)))
+    odd = read_bvh(write(tmp_path, bvh(CHANNELS, "0", lines + "the end\n").replace("Frames: 401", "Frames: 400")))
+    assert len(odd.load_report.warnings) == 1
+    np.testing.assert_array_equal(odd.rotations.wxyz, plain.rotations.wxyz)
 
 
 def test_frame_count_of_a_billion_allocates_nothing(tmp_path):

@@ -32,6 +32,9 @@ BVH = (
     "  JOINT LeftLeg\n  {\n    OFFSET 8.5 -90.25 1e-3\n    CHANNELS 1 Xrotation\n  }\n}\n"
     "MOTION\nFrames: 6\nFrame Time: .0083333\n"
 ) + "".join(" ".join(f"{np.sin(f + c) * 30:.4f}" for c in range(22)) + "\n" for f in range(6))
+LONG_BVH = BVH.replace("Frames: 6", "Frames: 66") + "".join(
+    " ".join(f"{np.cos(f * c) * 90:.4f}" for c in range(22)) + "\n" for f in range(60)
+)
 ASF = (BROKEN / "amc" / "small.asf").read_text()
 AMC = (BROKEN / "amc" / "ok_small.amc").read_text()
 
@@ -48,12 +51,12 @@ def peak_bytes() -> int:
 
 def survives(path: Path) -> Motion | None:
     """Load, and hold the reader to its promise."""
-    before, start = peak_bytes(), time.perf_counter()
+    before, start = peak_bytes(), time.process_time()
     try:
         motion = load(path)
     except MareyError:
         motion = None
-    assert time.perf_counter() - start < PATIENCE_S
+    assert time.process_time() - start < PATIENCE_S
     assert peak_bytes() - before < MEMORY_BYTES
     if motion is not None:
         assert np.isfinite(motion.joint_positions()).all()
@@ -111,6 +114,14 @@ def test_damaged_bvh_files_end_well(tmp_path, data):
 
 
 @few
+@given(data=damaged(LONG_BVH))
+def test_damaged_long_tables_end_well(tmp_path, data):
+    path = tmp_path / "clip.bvh"
+    path.write_bytes(data)
+    survives(path)
+
+
+@few
 @given(data=damaged(ASF))
 def test_damaged_asf_files_end_well(tmp_path, data):
     path = tmp_path / "clip.asf"
@@ -138,7 +149,7 @@ def test_random_bytes_end_well(tmp_path, data, suffix):
 
 def test_the_undamaged_files_load(tmp_path):
     (tmp_path / "clip.asf").write_text(ASF)
-    for suffix, text in ((".bvh", BVH), (".amc", AMC), (".asf", ASF)):
+    for suffix, text in ((".bvh", BVH), (".bvh", LONG_BVH), (".amc", AMC), (".asf", ASF)):
         path = tmp_path / f"clip{suffix}"
         path.write_text(text)
         assert survives(path) is not None
