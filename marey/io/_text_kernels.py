@@ -194,18 +194,53 @@ def parse_exponent(data: NDArray[np.uint8], p: Int) -> tuple[Int, Int]:
 
 @kernel
 def scaled(mantissa: Int, exponent: Int) -> float:
-    """``mantissa`` times ten to ``exponent``."""
-    value = float(mantissa)
+    """``mantissa`` times ten to ``exponent``, carried as a sum of two floats so that only the last step rounds."""
+    high = float(mantissa)
+    low = float(mantissa - np.int64(high))
     if mantissa == 0:
-        return value
-    while exponent > 22 and value < 1e300:
-        value *= 1e22
-        exponent -= 22
-    while exponent < -22 and value > 1e-300:
-        value /= 1e22
-        exponent += 22
-    if exponent < -22:
-        return 0.0
-    if exponent > 22:
-        return np.inf
-    return value / TENS[-exponent] if exponent < 0 else value * TENS[exponent]
+        return high
+    while exponent > 0 and high < 1e300:
+        step = min(exponent, 22)
+        high, low = multiplied(high, low, TENS[step])
+        exponent -= step
+    while exponent < 0 and high > 1e-300:
+        step = min(-exponent, 22)
+        high, low = divided(high, low, TENS[step])
+        exponent += step
+    if exponent < 0:  # below 1e-300: nothing a motion can mean
+        return 0.0 if exponent < -22 else high / TENS[-exponent]
+    return np.inf if exponent > 0 else high
+
+
+@kernel
+def multiplied(high: float, low: float, factor: float) -> tuple[float, float]:
+    """The sum ``high + low`` times a power of ten that a float holds exactly."""
+    product = high * factor
+    if product == np.inf:
+        return product, 0.0
+    return two_sum(product, product_error(high, factor, product) + low * factor)
+
+
+@kernel
+def divided(high: float, low: float, divisor: float) -> tuple[float, float]:
+    """The sum ``high + low`` over a power of ten that a float holds exactly."""
+    quotient = high / divisor
+    product = quotient * divisor
+    rest = (high - product) - product_error(quotient, divisor, product) + low
+    return two_sum(quotient, rest / divisor)
+
+
+@kernel
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """Rounded sum of a large and a small float, and what rounding lost."""
+    total = a + b
+    return total, b - (total - a)
+
+
+@kernel
+def product_error(a: float, b: float, product: float) -> float:
+    """What rounding lost in ``product = a * b``, by splitting both into halves ([Dekker1971]_)."""
+    a_big, b_big = 134217729.0 * a, 134217729.0 * b
+    a_high, b_high = a_big - (a_big - a), b_big - (b_big - b)
+    a_low, b_low = a - a_high, b - b_high
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
