@@ -14,7 +14,7 @@ from marey.cli import main
 from marey.cli._cite import cited_keys, references
 
 PACKAGE = Path(marey.__file__).parent
-KEY = re.compile(r"\[([A-Z][A-Za-z]+\d{4}[a-z]?)\]_")
+KEY = re.compile(r"\[([A-Z][A-Za-z0-9]*\d{4}[a-z]?)\]_")
 
 
 def test_every_cited_key_has_an_entry():
@@ -34,7 +34,7 @@ def test_every_entry_is_whole():
         assert text.count("{") == text.count("}"), key
         for field in ("author", "title", "year"):
             assert re.search(rf"^\s+{field}\s*=", text, re.MULTILINE), (key, field)
-        assert re.search(r"\d{4}", key)[0] in re.search(r"year\s*=\s*\{(\d{4})\}", text)[1]
+        assert re.search(r"\d{4}$", key)[0] in re.search(r"year\s*=\s*\{(\d{4})\}", text)[1]
 
 
 def test_the_documentation_shows_the_same_file():
