@@ -1,0 +1,113 @@
+"""Tracking in the space of the end effectors, with inverse kinematics as the decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError
+from marey.kinematics import JointLimits
+from marey.skeleton import Pose
+from marey.tracking._decode import Decoder
+from marey.tracking._filter import Likelihood, TrackFrame, follow
+from marey.tracking._observe import Observations
+from marey.tracking._particles import Particles, Scene, Sight, Walk
+from marey.tracking._points import TOOLS, mean_rotations
+from marey.tracking._pose import check_count
+from marey.tracking._proposal import guided_step, random_step
+from marey.tracking._result import TrackResult, gather
+
+Proposal = Literal["guided", "random-walk"]
+PROPOSALS: Final = ("guided", "random-walk")
+LIKELIHOODS: Final = {"guided": Likelihood(sigma_px=3.0), "random-walk": Likelihood(sigma_px=12.0)}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EffectorFilter:
+    r"""Track by particles that are places of a few tools; inverse kinematics turns each into a pose.
+
+    .. math:: x_i \sim q(x \mid x_i^-, z), \quad \theta_i = \mathrm{IK}(x_i;\ \theta_i^-), \quad x_i = F(\theta_i), \quad
+              w_i \propto w_i^- \frac{p(x_i \mid x_i^-)}{q(x_i \mid x_i^-, z)}\, e^{-E(z, \theta_i)/2\sigma^2}
+
+    [Engell2012]_ §8-9: nine numbers for hands and head of a seated person, instead of all joint angles. Each particle
+    starts its solve from its own last pose, and the limits hold by construction. The hip is fixed.
+
+    ``proposal="random-walk"`` is the thesis's: q is the motion prior N(x⁻, Q), and only the tools are goals.
+    ``"guided"``, the default, also looks at the picture: q is N(x⁻, Q) conditioned on the detections of the tools (the
+    pinhole linearised), and the other keypoints pull the decoded pose onto their viewing rays.
+
+    One camera does not see depth. Q is wide along it, and the goals are weak along it (:803 of the thesis suggests it),
+    so that limb lengths, limits and the pose at rest settle it.
+    """
+
+    num_particles: int = 25
+    step_m: tuple[float, float, float] = (0.03, 0.03, 0.05)  # [m] √Q a frame: across, up and along the view
+    proposal: Proposal = "guided"
+    tools: tuple[str, ...] = TOOLS
+    limits: JointLimits | None = None
+    likelihood: Likelihood | None = None  # one that suits the proposal, if not given
+    depth_weight: float = 0.003  # [-] weight of the goals along the view, relative to across
+    rest_weight: float | FloatArray = 0.001  # [m²/rad²] springs towards the first pose, relative to the goals
+    iterations: int = 6  # most steps of a decode; warm starts need few
+
+    def __post_init__(self) -> None:
+        check_count(self.num_particles)
+        if self.proposal not in PROPOSALS:
+            raise UnknownNameError("proposal", self.proposal, "EffectorFilter", PROPOSALS)
+        if len(self.step_m) != 3 or not all(np.isfinite(s) and s > 0.0 for s in self.step_m):
+            raise InputError(f"step_m is {self.step_m}", "Give three positive lengths [m]: across, up, along the view")
+        for name, value in (("depth_weight", self.depth_weight), ("iterations", self.iterations)):
+            if not (np.isfinite(value) and value > 0):
+                raise InputError(f"{name} is {value}", "Give a positive number")
+
+    def follow(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        """Track frame by frame, for use while the frames arrive."""
+        return self._frames(Scene.of(observations, start_pose, self.tools, self.limits), rng)
+
+    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> TrackResult:
+        """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
+        scene = Scene.of(observations, start_pose, self.tools, self.limits)
+        return gather(scene, self._frames(scene, rng), "end-effector track")
+
+    def _frames(self, scene: Scene, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        likelihood = LIKELIHOODS[self.proposal] if self.likelihood is None else self.likelihood
+        is_guided = self.proposal == "guided"
+        decoder = Decoder(scene, self.depth_weight, self.rest_weight, self.iterations, is_guided)
+        covariance = scene.observations.camera.diagonal(*np.square(self.step_m))
+        walk = EffectorWalk(scene, decoder, covariance, likelihood.sigma_px, is_guided)
+        return follow(scene, walk, likelihood, self.num_particles, rng)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class EffectorWalk(Walk):
+    """Random walk of the tools, decoded."""
+
+    scene: Scene
+    decoder: Decoder
+    covariance: FloatArray  # (3, 3) [m²] Q of each tool in world axes, a frame
+    sigma_px: float
+    is_guided: bool
+
+    def move(
+        self, particles: Particles, sight: Sight, spread: float, rng: np.random.Generator
+    ) -> tuple[Particles, FloatArray]:
+        """Draw places of the tools, decode them, and keep the places that were reached."""
+        covariance = spread**2 * self.covariance
+        if self.is_guided:
+            step = guided_step(self.scene, particles.tools, sight, covariance, self.sigma_px, rng)
+        else:
+            step = random_step(particles.tools, covariance, rng)
+        wxyz = self.decoder(particles.wxyz, step.places, sight)
+        return self.scene.particles(wxyz, particles.log_weights), step.gains
+
+    def estimate(self, particles: Particles, sight: Sight) -> FloatArray:
+        """Decode the weighted mean of the tools, from the weighted mean of the rotations."""
+        weights = particles.weights
+        start = self.scene.allowed(mean_rotations(particles.wxyz, weights)[None])
+        tools = np.einsum("n,ntc->tc", weights, particles.tools)
+        return self.decoder(start, tools[None], sight)[0]

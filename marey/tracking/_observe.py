@@ -1,0 +1,114 @@
+"""What a camera sees of a clip: image points with noise, gaps and false detections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+from marey.motion import Motion
+from marey.tracking._camera import Camera
+from marey.tracking._points import KEYPOINTS, track_points
+
+
+@dataclass(frozen=True, slots=True)
+class Occlusion:
+    """How often points are hidden, each point for itself."""
+
+    share: float = 0.0  # [-] of all detections, dropped one by one
+    bursts_per_s: float = 0.0  # [1/s] how often a point disappears for a while
+    burst_s: float = 0.4  # [s] mean length of such a gap
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise InputError(f"occlusion share is {self.share}", "It must lie between 0 and 1")
+        if not (self.bursts_per_s >= 0.0 and self.burst_s > 0.0):
+            raise InputError(f"bursts of {self.burst_s} s, {self.bursts_per_s} a second", "Both must be positive")
+
+    def hidden(self, rng: np.random.Generator, frames: int, points: int, rate_hz: float) -> BoolArray:
+        """Draw which detections are missing, ``(frames, points)``; gaps are geometric in length."""
+        hidden = rng.random((frames, points)) < self.share
+        begin = min(1.0, self.bursts_per_s / rate_hz)
+        end = min(1.0, 1.0 / (self.burst_s * rate_hz))
+        gap = np.zeros(points, dtype=np.bool_)
+        for f in range(frames):
+            gap = np.where(gap, rng.random(points) >= end, rng.random(points) < begin)
+            hidden[f] |= gap
+        return hidden
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Observations:
+    """Image points of a clip; a point that is not seen is a mask, never a zero."""
+
+    camera: Camera
+    rate_hz: float
+    names: tuple[str, ...]  # (K,) points of the body, see :func:`body_points`
+    pixels: FloatArray  # (F, K, 2) [px], columns right and rows down
+    valid: BoolArray  # (F, K)
+    confidences: FloatArray | None = None  # (F, K) of the detector, between 0 and 1; all 1 if not given
+
+    def __post_init__(self) -> None:
+        names = tuple(self.names)
+        pixels = frozen(self.pixels, None, len(names), 2, name="pixels")
+        shape = pixels.shape[:2]
+        given = np.ones(shape) if self.confidences is None else self.confidences
+        confidences = frozen(given, *shape, name="confidences")
+        if not len(pixels):
+            raise InputError("observations without frames", "They need at least one")
+        if np.any((confidences < 0.0) | (confidences > 1.0)):
+            raise InputError("a confidence is not between 0 and 1", "Scale the detector's scores")
+        if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+            raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "pixels", pixels)
+        object.__setattr__(self, "valid", frozen_bools(self.valid, *shape, name="valid"))
+        object.__setattr__(self, "confidences", confidences)
+
+    @property
+    def trust(self) -> FloatArray:
+        """Weight of each detection, ``(F, K)``: its confidence, or zero where nothing is seen."""
+        return np.where(self.valid, 1.0 if self.confidences is None else self.confidences, 0.0)
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def __repr__(self) -> str:
+        return f"Observations({len(self.names)} points, {len(self)} frames, {self.valid.mean():.0%} seen)"
+
+
+def observe(
+    motion: Motion,
+    camera: Camera,
+    joints: Sequence[str] = KEYPOINTS,
+    *,
+    noise_px: float = 2.0,
+    occlusion: Occlusion | None = None,
+    outliers: float = 0.0,
+    rng: np.random.Generator,
+) -> Observations:
+    """Watch a clip: project points of the body, add noise, hide some and misplace some.
+
+    The video of [Engell2012]_ §9.1 is not available, and its image likelihood is left to other papers. Detections of
+    named points stand for it, as a keypoint detector would give them; the rest of the protocol is kept.
+
+    Args:
+        motion: what really happens.
+        camera: from where.
+        joints: points of the body by name, see :func:`body_points`; hands, head and the joints of the arms by default.
+        noise_px: standard deviation of each pixel coordinate [px].
+        occlusion: how often points are hidden; points outside the picture always are.
+        outliers: share of detections that are somewhere else in the picture.
+        rng: source of all chance.
+    """
+    if not (np.isfinite(noise_px) and noise_px >= 0.0 and 0.0 <= outliers <= 1.0):
+        raise InputError(f"noise_px is {noise_px}, outliers {outliers}", "Give a noise >= 0 and a share in 0..1")
+    points = track_points(motion, joints)
+    frames, count = points.shape[:2]
+    pixels = camera.project(points) + noise_px * rng.normal(size=(frames, count, 2))
+    strays = rng.random((frames, count)) < outliers
+    pixels = np.where(strays[..., None], rng.random((frames, count, 2)) * camera.size, pixels)
+    hidden = (occlusion or Occlusion()).hidden(rng, frames, count, motion.rate_hz)
+    return Observations(camera, motion.rate_hz, tuple(joints), pixels, camera.is_in_view(points) & ~hidden)

@@ -1,0 +1,92 @@
+"""The baseline: a particle filter in the space of all joint rotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.kinematics import JointLimits
+from marey.lie import SO3
+from marey.skeleton import Pose
+from marey.tracking._filter import Likelihood, TrackFrame, follow
+from marey.tracking._observe import Observations
+from marey.tracking._particles import Particles, Scene, Sight, Walk
+from marey.tracking._points import TOOLS, carriers, mean_rotations
+from marey.tracking._result import TrackResult, gather
+
+POSE_LIKELIHOOD: Final = Likelihood(sigma_px=12.0)  # the best of 8, 12, 16, 24 px for 100 particles, see docs/tracking.md
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseFilter:
+    r"""Track by a random walk of every joint, projected on the limits; no inverse kinematics. [Engell2012]_ §9.1.
+
+    .. math:: R_j \leftarrow P\big(R_j \exp(\sigma_j \varepsilon)\big), \qquad \varepsilon \sim N(0, I)
+
+    Joints that carry no keypoint stay as they are, and so does the root: the person sits.
+    """
+
+    num_particles: int = 100
+    step_rad: float | FloatArray = 0.045  # [rad] σ a frame, of all joints or ``(J,)``
+    tools: tuple[str, ...] = TOOLS  # reported; they play no part in the filter
+    limits: JointLimits | None = None
+    likelihood: Likelihood = POSE_LIKELIHOOD
+
+    def __post_init__(self) -> None:
+        check_count(self.num_particles)
+        if np.any(~(np.asarray(self.step_rad) >= 0.0)):
+            raise InputError("step_rad holds a negative number or NaN", "Give standard deviations [rad]")
+
+    def follow(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        """Track frame by frame, for use while the frames arrive."""
+        scene = Scene.of(observations, start_pose, self.tools, self.limits)
+        return follow(scene, self._walk(scene), self.likelihood, self.num_particles, rng)
+
+    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> TrackResult:
+        """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
+        scene = Scene.of(observations, start_pose, self.tools, self.limits)
+        frames = follow(scene, self._walk(scene), self.likelihood, self.num_particles, rng)
+        return gather(scene, frames, "full-pose track")
+
+    def _walk(self, scene: Scene) -> PoseWalk:
+        moving = carriers(scene.start.skeleton, scene.keypoints)
+        steps = np.asarray(self.step_rad, dtype=np.float64)
+        if steps.shape not in ((), moving.shape):
+            raise InputError(f"step_rad has shape {steps.shape}", f"Give one number, or one for each joint {moving.shape}")
+        return PoseWalk(scene, np.where(moving, steps, 0.0))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseWalk(Walk):
+    """Random walk on the joint rotations."""
+
+    scene: Scene
+    steps: FloatArray  # (J,) [rad]
+
+    def move(
+        self, particles: Particles, sight: Sight, spread: float, rng: np.random.Generator
+    ) -> tuple[Particles, FloatArray]:
+        """Turn every moving joint a little; the proposal is the motion prior."""
+        del sight
+        count, moving = len(particles.wxyz), np.flatnonzero(self.steps)
+        turns = spread * self.steps[moving, None] * rng.normal(size=(count, len(moving), 3))
+        wxyz = particles.wxyz.copy()
+        wxyz[:, moving] = (SO3(wxyz[:, moving]) @ SO3.exp(turns)).wxyz
+        return self.scene.particles(self.scene.allowed(wxyz), particles.log_weights), np.zeros(count)
+
+    def estimate(self, particles: Particles, sight: Sight) -> FloatArray:
+        """Weighted mean of the rotations, brought inside the limits."""
+        del sight
+        return self.scene.allowed(mean_rotations(particles.wxyz, particles.weights)[None])[0]
+
+
+def check_count(num_particles: int) -> None:
+    """Refuse a filter without particles."""
+    if num_particles < 1:
+        raise InputError(f"num_particles is {num_particles}", "Use at least one")
