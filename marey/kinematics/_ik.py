@@ -1,0 +1,225 @@
+"""Inverse kinematics: the pose in which the body does what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import InputError
+from marey.kinematics._ik_problem import ROOTS, Problem, Root, boxes, compile_problem, targets_of
+from marey.kinematics._ik_result import IKResult, advice_for, status_of
+from marey.kinematics._ik_run import Guess, Method, Outcome, Run, method_named, projected_lm
+from marey.kinematics._ik_space import Body, body_of, guess_from, metric_of, space_of
+from marey.kinematics._ik_starts import other_starts
+from marey.kinematics._limits import JointLimits
+from marey.kinematics._limits_box import BoxLimits
+from marey.kinematics._tasks import ComTask, PoseTask, Task
+from marey.lie import SO3
+from marey.models import PoseModel
+from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
+from marey.skeleton import Pose, Skeleton
+
+RESTARTS: Final = 6  # starts to try after the first, when none was given
+HELD_RAD: Final = 1e-9  # [rad] a pose inside the limits to this needs no repair
+NO_HISTORY: Final = np.zeros((0, 4))
+
+
+def solve_ik(
+    model_or_skeleton: PoseModel | Skeleton,
+    tasks: Sequence[Task],
+    *,
+    start: Pose | None = None,
+    limits: JointLimits | None = None,
+    method: str = "projected-lm",
+    max_iterations: int | None = None,
+    tolerance_m: float = 1e-3,
+    tolerance_rad: float = 1e-3,
+    root: Root = "free",
+    frozen_joints: Sequence[str | int] = (),
+    restarts: int | None = None,
+    variant: str | None = None,
+    step: float | None = None,
+    record: bool = False,
+    on_failure: OnFailure = "raise",
+) -> IKResult:
+    r"""Find the pose that meets the tasks: all goals in one weighted least-squares problem under joint limits.
+
+    .. math:: \min_g \sum_i e_i(g)^T W_i\, e_i(g) \quad\text{s.t. the limits},\qquad g \leftarrow g\exp(\delta)
+
+    [Engell2012]_ eq. 16-19 on the rotation group ([Tournier2011]_ §6.3), so no Euler angle takes part. A skeleton gives
+    the full space (the root's place and turn, three numbers for each joint); a pose model the reduced one (root and the
+    model's coordinates, §8.2.2). Priorities are stacked weights: a level weighs 1e-4 of the one above, so what is missed
+    below costs the levels above less than a tenth of a millimetre for each metre.
+
+    Limits hold in every pose that is returned. Boxes are kept by an active set inside the default solver; any other kind
+    projects each step. In a reduced space limits are held last, by a solve in the full space from the model's pose.
+
+    Methods:
+        ``"projected-lm"``: Levenberg-Marquardt with an active set, the default; in a reduced space ``variant`` is the
+        metric of the damping, ``"marquardt"``, ``"canonical"`` or ``"kinetic"``.
+        ``"pg-armijo"``: projected gradient, ``variant`` ``"bb"`` or ``"unit"`` ([Engell2012]_'s own).
+        ``"projected-cg"``, ``"projected-dogleg"``.
+        ``"pseudo-inverse"``, ``"dls"`` (``step`` is the damping [m]), ``"svd-clamp"``.
+        ``"jacobian-transpose"``: ``variant`` ``"fixed"`` (``step`` in units of 0.2 m), ``"buss"``, ``"meredith-maddock"``.
+        ``"ccd"``; ``"two-bone"``: the analytic limb above each goal.
+
+    Args:
+        model_or_skeleton: what is posed.
+        tasks: what for; at least one.
+        start: where to begin, and what the answer stays near; the rest pose, or the model's mean, when ``None``.
+        limits: of the same skeleton. A start outside them is moved in, and ``start_moved_rad`` tells how far.
+        method: one of the above.
+        max_iterations: the method's own number by default.
+        tolerance_m: a place within this is reached [m].
+        tolerance_rad: an orientation or gaze within this is reached [rad].
+        root: ``"free"``, ``"turn"`` (its place is fixed) or ``"fixed"``.
+        frozen_joints: joints that keep their rotation.
+        restarts: other starts to try when goals are missed; 6 without a ``start``, none with one.
+        variant: see the methods.
+        step: see the methods.
+        record: keep the history of the iterations.
+        on_failure: ``"raise"`` a :class:`ConvergenceError` that carries the result, or ``"return"`` it.
+
+    Raises:
+        InputError: no tasks, targets that are not finite, limits or a start of another skeleton, goals nothing can move.
+        UnknownNameError: a joint or method has another name; the nearest is suggested.
+        ConvergenceError: a goal is missed; ``error.report`` is the result, with the nearest pose found.
+    """
+    if on_failure != "raise":
+        check_on_failure(on_failure)
+    body = body_of(model_or_skeleton, start, limits)
+    solver, default = method_named(method)
+    problem = _problem(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
+    run = Run(
+        problem,
+        targets_of(problem, tasks),
+        np.ones(len(problem.goals), dtype=np.bool_),
+        space_of(body, problem),
+        None if isinstance(limits, BoxLimits) or body.model is not None else limits,
+        default if max_iterations is None else max_iterations,
+        variant,
+        step,
+        metric_of(body, problem, start, variant),
+        start is not None,
+        np.zeros((default if max_iterations is None else max_iterations, 4)) if record else NO_HISTORY,
+        np.zeros((len(problem.goals), 3)),
+    )
+    guess = guess_from(body, start)
+    moved = 0.0 if limits is None else float(limits.violations(SO3(guess.wxyz[None])).max())
+    outcome = _solve(
+        run, guess, solver, body, limits, RESTARTS if restarts is None and start is None else restarts or 0
+    )
+    result = _result(run, guess, outcome, tasks, limits, moved, body)
+    raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
+    return result
+
+
+def _problem(
+    body: Body,
+    tasks: Sequence[Task],
+    limits: JointLimits | None,
+    root: Root,
+    frozen_joints: Sequence[str | int],
+    tolerance_m: float,
+    tolerance_rad: float,
+) -> Problem:
+    """Check what was asked, and look it up or compile it."""
+    if not tasks:
+        raise InputError("no tasks", "Give at least one, a PointTask say")
+    if root not in ROOTS:
+        raise InputError(f"root is {root!r}", "Say 'free', 'turn' or 'fixed'")
+    for name, value in (("tolerance_m", tolerance_m), ("tolerance_rad", tolerance_rad)):
+        if not 0.0 < value < np.inf:
+            raise InputError(f"{name} is {value}", "Give a positive number")
+    box = limits if isinstance(limits, BoxLimits) and body.model is None else None
+    return compile_problem(body.skeleton, tasks, box, root, frozen_joints, (float(tolerance_m), float(tolerance_rad)))
+
+
+def _solve(run: Run, guess: Guess, solver: Method, body: Body, limits: JointLimits | None, restarts: int) -> Outcome:
+    """Solve from the guess, then from others while goals are missed; keep the best."""
+    best = _hold(run, guess, solver(run, guess), limits, body)
+    if best.stop == 0 or not restarts:
+        return best
+    kept = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
+    errors = run.errors.copy()
+    iterations, evaluations = best.iterations, best.evaluations
+    for other in other_starts(run, body, restarts):
+        tried = _hold(run, other, solver(run, other), limits, body)
+        iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
+        if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
+            best, kept, errors = tried, other, run.errors.copy()
+        if best.stop == 0:
+            break
+    guess.root[:], guess.wxyz[:], guess.x[:], run.errors[:] = kept.root, kept.wxyz, kept.x, errors
+    return best._replace(iterations=iterations, evaluations=evaluations)
+
+
+def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None, body: Body) -> Outcome:
+    """Bring a pose of a reduced space, or of a method that ignores limits, into them; go on in the full space."""
+    if limits is None:
+        return outcome
+    turned = SO3(guess.wxyz[None])
+    if float(limits.violations(turned).max()) <= HELD_RAD:
+        return outcome
+    guess.wxyz[:] = limits.project_rotations(turned).wxyz[0]
+    box = limits if isinstance(limits, BoxLimits) else None
+    repair = replace(
+        run,
+        problem=replace(run.problem, layout=run.problem.layout._replace(box=boxes(body.skeleton, box))),
+        space=None,
+        limits=None if box is not None else limits,
+        is_warm=True,
+    )
+    more = projected_lm(repair, guess)
+    return more._replace(
+        iterations=outcome.iterations + more.iterations, evaluations=outcome.evaluations + more.evaluations
+    )
+
+
+def _result(
+    run: Run,
+    guess: Guess,
+    outcome: Outcome,
+    tasks: Sequence[Task],
+    limits: JointLimits | None,
+    moved: float,
+    body: Body,
+) -> IKResult:
+    problem = run.problem
+    sizes = np.sqrt((run.errors * run.errors).sum(axis=1))
+    errors, reached = np.zeros(len(tasks)), np.ones(len(tasks), dtype=np.bool_)
+    if problem.goals:
+        rows = list(problem.goals)
+        errors[rows] = sizes
+        reached[rows] = sizes <= problem.layout.blocks.tolerances
+    places, angles = 0.0, 0.0
+    for size, is_angle in zip(sizes.tolist(), problem.is_angle, strict=True):
+        places, angles = (places, max(angles, size)) if is_angle else (max(places, size), angles)
+    status = status_of(problem, run.errors, outcome.stop, outcome.objective, outcome.gradient)
+    missed = [] if reached.all() else [_named(body.skeleton, tasks[i], i) for i in np.flatnonzero(~reached)]
+    return IKResult(
+        status,
+        Pose(body.skeleton, guess.root, SO3(guess.wxyz)),
+        outcome.iterations,
+        places,
+        angles,
+        errors,
+        reached,
+        outcome.objective,
+        outcome.gradient,
+        outcome.evaluations,
+        moved if moved > HELD_RAD else 0.0,
+        guess.x if body.model is not None else None,
+        run.history[: outcome.iterations],
+        advice_for(status, missed, limits is not None, moved if moved > HELD_RAD else 0.0),
+    )
+
+
+def _named(skeleton: Skeleton, task: Task, index: int) -> str:
+    if isinstance(task, ComTask | PoseTask):
+        return f"task {index} (centre of mass)"
+    joint = task.joint if isinstance(task.joint, str) else skeleton.names[task.joint]
+    return f"task {index} ('{joint}')"

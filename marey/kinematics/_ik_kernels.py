@@ -1,0 +1,188 @@
+"""Compiled projected Levenberg-Marquardt in the full space."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.kinematics._ik_dual_kernels import compliances, descent, dual_matrix, dual_step, ease_rows, spring_shift
+from marey.kinematics._ik_layout import Layout
+from marey.kinematics._ik_move_kernels import enter_box, limited_frames, move, release
+from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs
+
+REACHED, STATIONARY, OUT_OF_ITERATIONS = 0, 1, 2
+STILL = 1e-10  # [-] relative decrease of the objective below which nothing more is won
+STILL_STEP = 1e-8  # [rad] or [m], the step that goes with it
+FLAT = 1e-9  # [-] a projected gradient below this part of 1 + objective is zero
+MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
+
+
+@kernel
+def all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray) -> bool:
+    """Tell whether every active block is within its tolerance."""
+    for b in range(errors.shape[0]):
+        square = errors[b, 0] ** 2 + errors[b, 1] ** 2 + errors[b, 2] ** 2
+        if active[b] and square > tolerances[b] ** 2:
+            return False
+    return True
+
+
+@kernel
+def solve_full(
+    layout: Layout,
+    targets: FloatArray,
+    active: BoolArray,
+    root: FloatArray,
+    wxyz: FloatArray,
+    errors: FloatArray,
+    max_iterations: int,
+    seek_optimum: bool,
+    start_damping: float,
+    history: FloatArray,
+) -> tuple[int, int, int, float, float]:
+    """Projected Levenberg-Marquardt from the pose in ``root`` and ``wxyz``, which are overwritten by the answer.
+
+    Args:
+        layout: the body, its tasks and its limits.
+        targets: ``(B, 4)`` places, padded, or quaternions.
+        active: ``(B,)`` blocks that count.
+        root: ``(3,)`` [m].
+        wxyz: ``(J, 4)``.
+        errors: ``(B, 3)``, written: what is missing in the end.
+        max_iterations: most linear systems to solve.
+        seek_optimum: go on to a stationary point after all tolerances are met (there are springs or priorities).
+        start_damping: first damping, as a part of the objective.
+        history: ``(H, 4)``, written: objective, projected gradient, damping, largest change, one row an accepted step.
+
+    Returns:
+        REACHED, STATIONARY or OUT_OF_ITERATIONS, iterations, evaluations, objective, projected gradient.
+    """
+    tree, blocks, lists, prior, box = layout.tree, layout.blocks, layout.lists, layout.springs, layout.box
+    joints, count, entries = wxyz.shape[0], errors.shape[0], lists.chain.shape[0]
+    positions, world, places = np.empty((joints, 3)), np.empty((joints, 4)), np.empty((count, 3))
+    new_root, new_wxyz, new_vectors = np.empty(3), wxyz.copy(), np.zeros((joints, 3))
+    new_positions, new_world = np.empty((joints, 3)), np.empty((joints, 4))
+    new_errors, new_pulls = np.empty((count, 3)), np.zeros((joints + 1, 3))
+    shifts, turns, eased = np.empty((count, 3, 3)), np.empty((entries, 3, 3)), np.empty((entries, 3, 3))
+    pulls, torques, ease = np.zeros((joints + 1, 3)), np.empty((joints + 1, 3)), np.empty(joints + 1)
+    S, y = np.empty((3 * count, 3 * count)), np.empty(3 * count)
+    is_limited, has_springs = box.boxed.any(), prior.stiffness.any()
+    limited = joints if is_limited else 0
+    vectors, frames = np.zeros((joints, 3)), np.zeros((limited, 3, 3))
+    G, free = np.empty((limited, 3, 3)), np.ones((limited, 3), dtype=np.bool_)
+    if is_limited:
+        enter_box(box, wxyz, vectors)
+    forward(tree, root, wxyz, positions, world)
+    cost = residuals(layout, targets, active, positions, world, errors, places)
+    if has_springs:
+        cost += springs(prior, root, wxyz, world, pulls)
+    damping, gradient, evaluations = start_damping * cost, 0.0, 1
+    status, iteration, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 0, 0, True
+    while True:
+        if is_new:
+            if not seek_optimum and all_reached(blocks.tolerances, active, errors):
+                status = REACHED
+                break
+            linearise(layout, targets, active, positions, world, errors, places, shifts, turns)
+            if is_limited or seek_optimum:
+                limited_frames(box, world, vectors, frames)
+                descent(blocks, lists, errors, shifts, turns, pulls, torques)
+                gradient = release(prior, box, vectors, frames, torques, free)
+                if gradient < FLAT * (1.0 + cost):
+                    status = STATIONARY
+                    break
+        if iteration >= max_iterations:
+            break
+        iteration += 1
+        damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
+        compliances(prior, box, damping, frames, free, ease, G)
+        ease_rows(lists, box.boxed, turns, ease, G, eased)
+        dual_matrix(blocks, lists, damping, ease[joints], shifts, turns, eased, S)
+        for b in range(count):
+            for c in range(3):
+                y[3 * b + c] = errors[b, c]
+        if has_springs:
+            spring_shift(lists, damping, ease[joints], shifts, eased, pulls, y)
+        expected = dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
+        change = move(box, torques, ease, frames, free, root, wxyz, vectors, world, new_root, new_wxyz, new_vectors)
+        forward(tree, new_root, new_wxyz, new_positions, new_world)
+        new_cost = residuals(layout, targets, active, new_positions, new_world, new_errors, places)
+        if has_springs:
+            new_cost += springs(prior, new_root, new_wxyz, new_world, new_pulls)
+        evaluations += 1
+        if not new_cost < cost:
+            is_new = False
+            rejected += 1
+            damping *= 8.0 if rejected < 2 else 64.0
+            if change < 1e-12 or damping > MAX_DAMPING:
+                status = STATIONARY
+                break
+            continue
+        won, quality = cost - new_cost, (cost - new_cost) / max(cost - expected, 1e-300)
+        if quality > 0.75:
+            damping *= 0.1
+        elif quality < 0.25:
+            damping *= 2.0
+        cost, rejected, is_new = new_cost, 0, True
+        root[:], wxyz[:], vectors[:], errors[:] = new_root, new_wxyz, new_vectors, new_errors
+        positions, new_positions = new_positions, positions
+        world, new_world = new_world, world
+        pulls, new_pulls = new_pulls, pulls
+        if accepted < history.shape[0]:
+            history[accepted, 0], history[accepted, 1] = cost, gradient
+            history[accepted, 2], history[accepted, 3] = damping, change
+        accepted += 1
+        if won < STILL * cost and change < STILL_STEP:
+            status = STATIONARY
+            break
+    if all_reached(blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
+        status = REACHED
+    if status != REACHED:
+        residuals(layout, targets, active, positions, world, errors, places)
+        linearise(layout, targets, active, positions, world, errors, places, shifts, turns)
+        limited_frames(box, world, vectors, frames)
+        descent(blocks, lists, errors, shifts, turns, pulls, torques)
+        gradient = release(prior, box, vectors, frames, torques, free)
+    return status, iteration, evaluations, cost, gradient
+
+
+@kernel
+def rate(
+    layout: Layout, targets: FloatArray, active: BoolArray, root: FloatArray, wxyz: FloatArray, errors: FloatArray
+) -> tuple[float, bool]:
+    """Write what is missing in a pose ``(B, 3)``; return its objective and whether all goals are reached."""
+    joints = wxyz.shape[0]
+    positions, world, pulls = np.empty((joints, 3)), np.empty((joints, 4)), np.zeros((joints + 1, 3))
+    forward(layout.tree, root, wxyz, positions, world)
+    cost = residuals(layout, targets, active, positions, world, errors, np.empty(errors.shape))
+    cost += springs(layout.springs, root, wxyz, world, pulls)
+    return cost, all_reached(layout.blocks.tolerances, active, errors)
+
+
+@kernel
+def propose(
+    layout: Layout, targets: FloatArray, active: BoolArray, root: FloatArray, wxyz: FloatArray, damping: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """One damped step without limits: the new root, the new rotations, and the largest slope at the old pose."""
+    lists, blocks, prior, box = layout.lists, layout.blocks, layout.springs, layout.box
+    joints, count, entries = wxyz.shape[0], blocks.kinds.shape[0], lists.chain.shape[0]
+    positions, world, pulls = np.empty((joints, 3)), np.empty((joints, 4)), np.zeros((joints + 1, 3))
+    errors, places, torques = np.empty((count, 3)), np.empty((count, 3)), np.empty((joints + 1, 3))
+    shifts, turns, eased = np.empty((count, 3, 3)), np.empty((entries, 3, 3)), np.empty((entries, 3, 3))
+    nothing, free, ease = np.zeros((0, 3, 3)), np.ones((0, 3), dtype=np.bool_), np.empty(joints + 1)
+    S, vectors, new_root, new_wxyz = np.empty((3 * count, 3 * count)), np.zeros((joints, 3)), np.empty(3), wxyz.copy()
+    forward(layout.tree, root, wxyz, positions, world)
+    residuals(layout, targets, active, positions, world, errors, places)
+    springs(prior, root, wxyz, world, pulls)
+    linearise(layout, targets, active, positions, world, errors, places, shifts, turns)
+    descent(blocks, lists, errors, shifts, turns, pulls, torques)
+    gradient = release(prior, box, vectors, nothing, torques, free)
+    damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
+    compliances(prior, box, damping, nothing, free, ease, nothing)
+    ease_rows(lists, box.boxed, turns, ease, nothing, eased)
+    dual_matrix(blocks, lists, damping, ease[joints], shifts, turns, eased, S)
+    y = errors.copy().reshape(-1)
+    spring_shift(lists, damping, ease[joints], shifts, eased, pulls, y)
+    dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
+    move(box, torques, ease, nothing, free, root, wxyz, vectors, world, new_root, new_wxyz, vectors)
+    return new_root, new_wxyz, gradient

@@ -1,0 +1,153 @@
+"""Compiled moves of a pose: steps on the rotation group, and boxes on rotation vectors."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.kinematics._ik_layout import Box, Springs
+from marey.kinematics._ik_state_kernels import exponential, logarithm, product, right_jacobian, turned, turned_back
+
+WHOLE_TURN = 2.0 * np.pi - 1e-3  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
+
+
+@kernel
+def limited_frames(box: Box, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
+    r"""Write :math:`R_{world,j} J_r(v_j)` ``(J, 3, 3)`` of limited joints: world axes of their rotation vectors."""
+    J = np.empty((3, 3))
+    for j in range(frames.shape[0]):
+        if box.boxed[j]:
+            right_jacobian(vectors[j, 0], vectors[j, 1], vectors[j, 2], J)
+            for c in range(3):
+                x, y, z = turned(world, j, J[0, c], J[1, c], J[2, c])
+                frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = x, y, z
+
+
+@kernel
+def release(
+    springs: Springs, box: Box, vectors: FloatArray, frames: FloatArray, torques: FloatArray, free: BoolArray
+) -> float:
+    """Mark coordinates of limited joints that may move; return the largest component of the projected gradient.
+
+    A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
+    """
+    largest, limited = 0.0, frames.shape[0]
+    for j in range(torques.shape[0]):
+        if springs.mobility[j] == 0.0:
+            continue
+        if j >= limited or not box.boxed[j]:
+            for c in range(3):
+                largest = max(largest, 2.0 * abs(torques[j, c]))
+            continue
+        for c in range(3):
+            t = frames[j, 0, c] * torques[j, 0] + frames[j, 1, c] * torques[j, 1] + frames[j, 2, c] * torques[j, 2]
+            v = vectors[j, c]
+            free[j, c] = not ((t <= 0.0 and v <= box.low[j, c]) or (t >= 0.0 and v >= box.high[j, c]))
+            if free[j, c]:
+                largest = max(largest, 2.0 * abs(t))
+    return largest
+
+
+@kernel
+def clamp_vector(box: Box, j: int, old: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
+    """Write a limited joint's rotation vector: inside its box, and inside the whole turn on the way from the old one.
+
+    Returns the largest change [rad].
+    """
+    out[j, 0] = min(max(x, box.low[j, 0]), box.high[j, 0])
+    out[j, 1] = min(max(y, box.low[j, 1]), box.high[j, 1])
+    out[j, 2] = min(max(z, box.low[j, 2]), box.high[j, 2])
+    a = b = c = 0.0
+    for k in range(3):
+        d = out[j, k] - old[j, k]
+        a, b, c = a + d * d, b + d * old[j, k], c + old[j, k] * old[j, k]
+    if a + 2.0 * b + c > WHOLE_TURN**2:
+        part = (-b + sqrt(max(0.0, b * b + a * (WHOLE_TURN**2 - c)))) / a if c < WHOLE_TURN**2 and a > 0.0 else 0.0
+        for k in range(3):
+            out[j, k] = old[j, k] + part * (out[j, k] - old[j, k])
+    return max(abs(out[j, 0] - old[j, 0]), abs(out[j, 1] - old[j, 1]), abs(out[j, 2] - old[j, 2]))
+
+
+@kernel
+def move(
+    box: Box,
+    torques: FloatArray,
+    ease: FloatArray,
+    frames: FloatArray,
+    free: BoolArray,
+    root: FloatArray,
+    wxyz: FloatArray,
+    vectors: FloatArray,
+    world: FloatArray,
+    new_root: FloatArray,
+    new_wxyz: FloatArray,
+    new_vectors: FloatArray,
+) -> float:
+    """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
+    joints, limited, largest = wxyz.shape[0], frames.shape[0], 0.0
+    for c in range(3):
+        new_root[c] = root[c] + ease[joints] * torques[joints, c]
+        largest = max(largest, abs(new_root[c] - root[c]))
+    for j in range(joints):
+        x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
+        if j < limited and box.boxed[j]:
+            u = frames[j, 0, 0] * x + frames[j, 1, 0] * y + frames[j, 2, 0] * z if free[j, 0] else 0.0
+            v = frames[j, 0, 1] * x + frames[j, 1, 1] * y + frames[j, 2, 1] * z if free[j, 1] else 0.0
+            w = frames[j, 0, 2] * x + frames[j, 1, 2] * y + frames[j, 2, 2] * z if free[j, 2] else 0.0
+            u, v, w = vectors[j, 0] + u, vectors[j, 1] + v, vectors[j, 2] + w
+            largest = max(largest, clamp_vector(box, j, vectors, u, v, w, new_vectors))
+            a, b, c, d = exponential(new_vectors[j, 0], new_vectors[j, 1], new_vectors[j, 2])
+        elif x == 0.0 and y == 0.0 and z == 0.0:
+            a, b, c, d = wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3]
+        else:
+            x, y, z = turned_back(world, j, x, y, z)
+            largest = max(largest, abs(x), abs(y), abs(z))
+            a, b, c, d = exponential(x, y, z)
+            a, b, c, d = product(wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3], a, b, c, d)
+            scale = 1.5 - 0.5 * (a * a + b * b + c * c + d * d)
+            a, b, c, d = scale * a, scale * b, scale * c, scale * d
+        new_wxyz[j, 0], new_wxyz[j, 1], new_wxyz[j, 2], new_wxyz[j, 3] = a, b, c, d
+    return largest
+
+
+@kernel
+def outside(box: Box, j: int, x: float, y: float, z: float) -> float:
+    """Squared distance [rad²] of a rotation vector to its joint's box."""
+    u = max(0.0, box.low[j, 0] - x, x - box.high[j, 0])
+    v = max(0.0, box.low[j, 1] - y, y - box.high[j, 1])
+    w = max(0.0, box.low[j, 2] - z, z - box.high[j, 2])
+    return u * u + v * v + w * w
+
+
+@kernel
+def nearer_vector(box: Box, j: int, wxyz: FloatArray) -> tuple[float, float, float]:
+    """Rotation vector of a limited joint: of the two that turn either way round, the one nearer to the box."""
+    x, y, z = logarithm(wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+    angle = sqrt(x * x + y * y + z * z)
+    if angle < 1e-3:
+        return x, y, z
+    other = 1.0 - 2.0 * np.pi / angle
+    if outside(box, j, other * x, other * y, other * z) < outside(box, j, x, y, z):
+        return other * x, other * y, other * z
+    return x, y, z
+
+
+@kernel
+def enter_box(box: Box, wxyz: FloatArray, vectors: FloatArray) -> float:
+    """Write the rotation vectors of limited joints, brought into their boxes; return how far the furthest was [rad]."""
+    furthest = 0.0
+    for j in range(box.boxed.shape[0]):
+        if not box.boxed[j]:
+            continue
+        x, y, z = nearer_vector(box, j, wxyz)
+        vectors[j, 0] = min(max(x, box.low[j, 0]), box.high[j, 0])
+        vectors[j, 1] = min(max(y, box.low[j, 1]), box.high[j, 1])
+        vectors[j, 2] = min(max(z, box.low[j, 2]), box.high[j, 2])
+        away = max(abs(vectors[j, 0] - x), abs(vectors[j, 1] - y), abs(vectors[j, 2] - z))
+        if away > 0.0:
+            a, b, c, d = exponential(vectors[j, 0], vectors[j, 1], vectors[j, 2])
+            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = a, b, c, d
+        furthest = max(furthest, away)
+    return furthest

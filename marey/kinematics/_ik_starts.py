@@ -1,0 +1,53 @@
+"""Other places to begin when the first start leads nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from marey.kinematics._ik_layout import COM, POINT
+from marey.kinematics._ik_run import Guess, Run
+from marey.kinematics._ik_space import Body, guess_from
+from marey.lie import SO3
+from marey.skeleton import joint_positions
+
+SPREAD_RAD: Final = 0.4  # [rad] standard deviation of the joints in a random start
+SEED: Final = 20110317  # one sequence for all calls: same input, same answer
+
+
+def other_starts(run: Run, body: Body, count: int) -> Iterator[Guess]:
+    """First the start turned and shifted as a whole towards its goals, then random poses around it."""
+    rng = np.random.default_rng(SEED)
+    for i in range(count):
+        guess = guess_from(body, None)
+        if i > 0 and len(guess.x):
+            guess.x[:] = rng.normal(0.0, 1.0, len(guess.x)) * np.asarray(body.model.deviations if body.model else 1.0)
+        elif i > 0:
+            turns = rng.normal(0.0, SPREAD_RAD, (len(guess.wxyz), 3)) * (
+                run.problem.layout.springs.mobility[:-1, None] > 0.0
+            )
+            guess.wxyz[:] = (SO3(guess.wxyz) @ SO3.exp(turns)).wxyz
+        _align(run, guess)
+        yield guess
+
+
+def _align(run: Run, guess: Guess) -> None:
+    """Turn and shift the root so that the points lie nearest to their targets (Kabsch), as far as it may move."""
+    layout = run.problem.layout
+    rows = np.flatnonzero((layout.blocks.kinds == POINT) & run.active)
+    if layout.springs.mobility[-1] == 0.0 or not len(rows) or (layout.blocks.kinds == COM).all():
+        return
+    skeleton = run.problem.skeleton
+    places = joint_positions(skeleton, guess.root[None], guess.wxyz[None])[0][layout.blocks.joints[rows]]
+    goals = run.targets[rows, :3]
+    middle, aim = places.mean(axis=0), goals.mean(axis=0)
+    if layout.springs.mobility[0] > 0.0 and len(rows) >= 3:
+        u, _, vt = np.linalg.svd((goals - aim).T @ (places - middle))
+        flip = np.diag([1.0, 1.0, float(np.sign(np.linalg.det(u @ vt)))])
+        R = u @ flip @ vt
+        guess.wxyz[0] = (SO3.from_matrix(R) @ SO3(guess.wxyz[0])).wxyz
+        guess.root[:] = aim + R @ (guess.root - middle)
+    else:
+        guess.root[:] += aim - middle

@@ -1,0 +1,166 @@
+"""What inverse kinematics is asked for: places, orientations, gazes, the centre of mass, a pose to stay near."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, frozen
+from marey.lie import SO3
+from marey.skeleton import Pose
+
+ORIGIN: Final = (0.0, 0.0, 0.0)
+Weight = float | ArrayLike
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointTask:
+    """A point of a joint shall be at a place.
+
+    ``weight`` multiplies the squared distance [1/m²]: one number, one for each world axis ``(3,)``, or a symmetric
+    positive definite matrix ``(3, 3)`` ([Engell2012]_ eq. 16). Priorities are levels: 0 comes first.
+    """
+
+    joint: str | int
+    target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
+    point: ArrayLike = field(default=ORIGIN, kw_only=True)  # (3,) [m] in the joint's frame
+    weight: Weight = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    key: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_world", _places(self.target_world, "target_world"))
+        point, weight = _place(self.point, "point"), _weight(self.weight)
+        object.__setattr__(self, "point", point)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "key", ("point", self.joint, *_bits(point, weight), _level(self.priority)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrientationTask:
+    """A joint shall be turned as given in world; ``weight`` multiplies the squared angle [1/rad²]."""
+
+    joint: str | int
+    target: SO3  # batch () or, for clips, (F,): R_world_joint
+    weight: Weight = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    key: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.target.shape) > 1:
+            raise InputError(f"target has batch {self.target.shape}", "Give one rotation, or one for each frame")
+        weight = _weight(self.weight)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "key", ("orientation", self.joint, *_bits(weight), _level(self.priority)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookAtTask:
+    """The ray from a point of a joint along an axis shall pass through a place; ``weight`` [1/rad²]."""
+
+    joint: str | int
+    target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
+    axis: ArrayLike = field(default=(0.0, 0.0, 1.0), kw_only=True)  # (3,) in the joint's frame, any length
+    point: ArrayLike = field(default=ORIGIN, kw_only=True)  # (3,) [m] in the joint's frame: the eye
+    weight: Weight = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    key: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_world", _places(self.target_world, "target_world"))
+        axis, point, weight = _place(self.axis, "axis"), _place(self.point, "point"), _weight(self.weight)
+        length = float(np.linalg.norm(axis))
+        if length < 1e-12:
+            raise InputError("axis is zero", "Give the direction of the gaze in the joint's frame")
+        object.__setattr__(self, "axis", frozen(axis / length, name="axis"))
+        object.__setattr__(self, "point", point)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "key", ("look", self.joint, *_bits(axis, point, weight), _level(self.priority)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComTask:
+    """The centre of mass (segments of [DeLeva1996]_) shall be at a place; a weight of 0 along an axis leaves it free."""
+
+    target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
+    weight: Weight = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    key: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target_world", _places(self.target_world, "target_world"))
+        weight = _weight(self.weight)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "key", ("com", *_bits(weight), _level(self.priority)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseTask:
+    """Springs towards a pose: of every joint, or of some. It is never "reached"; it settles what the others leave open.
+
+    ``weight`` multiplies squared angles [1/rad²]. In a reduced space the springs act on the model's coordinates, in
+    units of their standard deviation (a Gaussian prior). It stands on level 1 by default, below the goals.
+    """
+
+    pose: Pose | None = None  # the rest pose, or the model's mean, when None
+    joints: tuple[str | int, ...] | None = field(default=None, kw_only=True)  # all but the root when None
+    weight: float = field(default=1.0, kw_only=True)
+    root_weight: float = field(default=0.0, kw_only=True)  # [1/rad²] and [1/m²], of the root's turn and place
+    priority: int = field(default=1, kw_only=True)
+    key: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value in (("weight", self.weight), ("root_weight", self.root_weight)):
+            if not (isfinite(value) and value >= 0.0):
+                raise InputError(f"{name} is {value}", "Give a number that is not negative")
+        spec = (id(self.pose), self.joints, self.weight, self.root_weight)
+        object.__setattr__(self, "key", ("pose", *spec, _level(self.priority)))
+
+
+Task = PointTask | OrientationTask | LookAtTask | ComTask | PoseTask
+GoalTask = PointTask | OrientationTask | LookAtTask | ComTask
+
+
+def weight_matrix(weight: Weight) -> FloatArray:
+    """Return the matrix W ``(3, 3)`` that a task's weight stands for."""
+    given = np.asarray(weight, dtype=np.float64)
+    return given * np.eye(3) if given.ndim == 0 else np.diag(given) if given.ndim == 1 else given
+
+
+def _weight(weight: Weight) -> Weight:
+    if isinstance(weight, float | int):
+        if not (isfinite(weight) and weight > 0.0):
+            raise InputError(f"weight is {weight}", "Give a positive number")
+        return float(weight)
+    given = frozen(weight, name="weight")
+    if given.shape not in ((3,), (3, 3)):
+        raise InputError(f"weight has shape {given.shape}", "Give a number, one for each axis (3,), or a matrix (3, 3)")
+    W = weight_matrix(given)
+    if not np.allclose(W, W.T) or np.linalg.eigvalsh(W)[0] < 0.0 or not W.any():
+        raise InputError("weight is not a symmetric matrix of positive weights", "Mind the signs and the symmetry")
+    return given
+
+
+def _place(place: ArrayLike, name: str) -> FloatArray:
+    return frozen(place, 3, name=name)
+
+
+def _places(places: ArrayLike, name: str) -> FloatArray:
+    given = frozen(places, name=name)
+    if given.shape != (3,) and (given.ndim != 2 or given.shape[1] != 3):
+        raise InputError(f"{name} has shape {given.shape}", "Give a place (3,), or one for each frame (F, 3)")
+    return given
+
+
+def _level(priority: int) -> int:
+    if not (isinstance(cast(object, priority), int) and 0 <= priority <= 8):
+        raise InputError(f"priority is {priority}", "Levels are whole numbers from 0, the first, to 8")
+    return priority
+
+
+def _bits(*values: Weight) -> tuple[object, ...]:
+    return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in values)
