@@ -7,14 +7,78 @@ import numpy as np
 from marey.base import FloatArray
 from marey.models._arrays import GEODESIC_PRODUCT, ModelArrays
 
+MAX_STEPS = 30  # Gauss-Newton settles in three or four; more only where a joint passes a half turn
+MAX_HALVINGS = 12
+STEP_TOL = 1e-11  # [rad] two decades above the rounding of the residuals
+DAMPING = 1e-13  # [-] of the trace: keeps a matrix regular when a direction turns nothing there
+
 
 def project(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, *, is_exact: bool) -> FloatArray:
     """Coordinates ``(F, k)`` of poses ``wxyz`` ``(F, J, 4)``."""
-    from marey.models._projection_kernels import greedy_coordinates, linear_coordinates, refine
+    x = linear_coordinates(arrays, metric, wxyz)
+    return refined(arrays, metric, wxyz, x) if is_exact and x.size else x
 
-    poses = np.ascontiguousarray(wxyz)
-    start = greedy_coordinates if arrays.kind == GEODESIC_PRODUCT else linear_coordinates
-    x = start(arrays.mean_wxyz, arrays.basis, metric, poses)
-    if is_exact:
-        refine(arrays.kind, arrays.mean_wxyz, arrays.basis, metric, poses, x)
+
+def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
+    r"""First kind: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`; second kind: so for one geodesic after the other."""
+    from marey.models._projection_kernels import greedy_coordinates, tangents
+
+    if arrays.kind == GEODESIC_PRODUCT:
+        return greedy_coordinates(arrays.mean_wxyz, arrays.basis, metric, wxyz)
+    logs = tangents(arrays.mean_wxyz, wxyz).reshape(len(wxyz), -1)
+    return logs @ (metric[:, None, None] * arrays.basis).reshape(logs.shape[1], -1)
+
+
+def pose_errors(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
+    """Weighted squared geodesic distance ``(F,)`` between poses and what their coordinates decode to."""
+    from marey.models._projection_kernels import squared_distances
+
+    return squared_distances(arrays.kind, arrays.mean_wxyz, arrays.basis, wxyz, x) @ metric
+
+
+def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
+    """Coordinates ``(F, k)`` improved from ``x`` by Gauss-Newton steps; the error of no frame ever grows."""
+    from marey.models._projection_kernels import pose_normals
+
+    x = x.copy()
+    errors = pose_errors(arrays, metric, wxyz, x)
+    active = np.arange(len(x))
+    for _ in range(MAX_STEPS):
+        normals, slopes = pose_normals(arrays.kind, arrays.mean_wxyz, arrays.basis, metric, wxyz[active], x[active])
+        steps = solved(normals, slopes)
+        moved = _descend(arrays, metric, wxyz, x, errors, active, steps)
+        active = active[moved & (np.abs(steps).max(axis=1) > STEP_TOL)]
+        if not active.size:
+            break
     return x
+
+
+def solved(normals: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Steps ``(n, k)`` of least-squares problems with matrices ``(n, k, k)``, kept regular."""
+    size = normals.shape[-1]
+    ridge = DAMPING * np.trace(normals, axis1=-2, axis2=-1) + 1e-300
+    return np.linalg.solve(normals + ridge[:, None, None] * np.eye(size), slopes[..., None])[..., 0]
+
+
+def _descend(
+    arrays: ModelArrays,
+    metric: FloatArray,
+    wxyz: FloatArray,
+    x: FloatArray,
+    errors: FloatArray,
+    active: np.ndarray[tuple[int], np.dtype[np.int64]],
+    steps: FloatArray,
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Take each step, or a half, a quarter, ... of it, whichever first lowers the error; say which frames moved."""
+    moved = np.zeros(len(active), dtype=np.bool_)
+    for halving in range(MAX_HALVINGS):
+        waiting = np.flatnonzero(~moved)
+        if not waiting.size:
+            break
+        frames = active[waiting]
+        tried = x[frames] + 0.5**halving * steps[waiting]
+        found = pose_errors(arrays, metric, wxyz[frames], tried)
+        better = found < errors[frames]
+        x[frames[better]], errors[frames[better]] = tried[better], found[better]
+        moved[waiting[better]] = True
+    return moved

@@ -11,20 +11,19 @@ from math import sqrt
 import numpy as np
 
 from marey.base import FloatArray, kernel
+from marey.models._arrays import GEODESIC_PRODUCT
 from marey.models._model_kernels import (
+    combination,
     exponential,
     logarithm,
     model_jacobian,
     model_rotations,
     product,
+    right_jacobian_times,
     sine_over,
     third_stumpff,
+    turned_back,
 )
-
-MAX_STEPS = 30  # Gauss-Newton settles in three or four; more only where a joint passes a half turn
-MAX_HALVINGS = 12
-STEP_TOL = 1e-12  # [rad] a decade above the rounding of the residuals
-DAMPING = 1e-13  # [-] of the trace: keeps the matrix regular when a mode turns nothing there
 
 Three = tuple[float, float, float]
 
@@ -50,31 +49,16 @@ def tangents(mean_wxyz: FloatArray, wxyz: FloatArray) -> FloatArray:
 
 
 @kernel
-def linear_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
-    r"""Coordinates ``(F, k)``: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`."""
-    out = np.zeros((wxyz.shape[0], basis.shape[2]))
-    for f in range(wxyz.shape[0]):
-        for j in range(1, wxyz.shape[1]):
-            a, b, c = between(mean_wxyz[j], wxyz[f, j])
-            a, b, c = metric[j] * a, metric[j] * b, metric[j] * c
-            for i in range(basis.shape[2]):
-                out[f, i] += basis[j, 0, i] * a + basis[j, 1, i] * b + basis[j, 2, i] * c
-    return out
-
-
-@kernel
 def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
     """Coordinates ``(F, k)`` of the second kind, one geodesic after the other: what is left is divided by each."""
     joints, count = wxyz.shape[1], basis.shape[2]
     out = np.zeros((wxyz.shape[0], count))
-    left, back, turn = np.empty((joints, 4)), np.empty(4), np.empty(4)
+    left, turn = np.empty((joints, 4)), np.empty(4)
     for f in range(wxyz.shape[0]):
-        for j in range(joints):
-            turn[0], turn[1], turn[2], turn[3] = exponential(0.0, 0.0, 0.0)
-            m = mean_wxyz[j]
-            back[0], back[1], back[2], back[3] = m[0], -m[1], -m[2], -m[3]
-            q = wxyz[f, j]
-            left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(back, q[0], q[1], q[2], q[3])
+        for j in range(1, joints):
+            m, q = mean_wxyz[j], wxyz[f, j]
+            turn[0], turn[1], turn[2], turn[3] = m[0], -m[1], -m[2], -m[3]
+            left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(turn, q[0], q[1], q[2], q[3])
         for i in range(count):
             x = 0.0
             for j in range(1, joints):
@@ -82,9 +66,8 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
                 x += metric[j] * (basis[j, 0, i] * a + basis[j, 1, i] * b + basis[j, 2, i] * c)
             out[f, i] = x
             for j in range(1, joints):
-                turn[0], turn[1], turn[2], turn[3] = exponential(
-                    -x * basis[j, 0, i], -x * basis[j, 1, i], -x * basis[j, 2, i]
-                )
+                a, b, c = -x * basis[j, 0, i], -x * basis[j, 1, i], -x * basis[j, 2, i]
+                turn[0], turn[1], turn[2], turn[3] = exponential(a, b, c)
                 q = left[j]
                 left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(turn, q[0], q[1], q[2], q[3])
     return out
@@ -105,99 +88,99 @@ def inverse_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: 
 
 
 @kernel
-def pose_error(metric: FloatArray, q: FloatArray, made: FloatArray) -> float:
-    """Weighted squared geodesic distance [rad^2] between two poses ``(J, 4)``, without the root."""
-    total = 0.0
-    for j in range(1, q.shape[0]):
-        a, b, c = between(q[j], made[j])
-        total += metric[j] * (a * a + b * b + c * c)
-    return total
-
-
-@kernel
-def squared_errors(
-    kind: int, mean_wxyz: FloatArray, basis: FloatArray, metric: FloatArray, wxyz: FloatArray, x: FloatArray
+def squared_distances(
+    kind: int, mean_wxyz: FloatArray, basis: FloatArray, wxyz: FloatArray, x: FloatArray
 ) -> FloatArray:
-    """Weighted squared geodesic distance ``(F,)`` between poses and what their coordinates decode to."""
+    """Squared angle ``(F, J)`` [rad^2] between the joints of poses and of what their coordinates decode to."""
     made = np.empty((wxyz.shape[1], 4))
-    out = np.empty(wxyz.shape[0])
+    out = np.zeros((wxyz.shape[0], wxyz.shape[1]))
     for f in range(wxyz.shape[0]):
         model_rotations(kind, mean_wxyz, basis, x[f], made)
-        out[f] = pose_error(metric, wxyz[f], made)
+        for j in range(1, wxyz.shape[1]):
+            a, b, c = between(wxyz[f, j], made[j])
+            out[f, j] = a * a + b * b + c * c
     return out
 
 
 @kernel
-def refine(
+def pose_normals(
     kind: int, mean_wxyz: FloatArray, basis: FloatArray, metric: FloatArray, wxyz: FloatArray, x: FloatArray
-) -> None:
-    """Improve coordinates ``(F, k)`` in place; the error of no frame ever grows."""
+) -> tuple[FloatArray, FloatArray]:
+    """Gauss-Newton matrices ``(F, k, k)`` and slopes ``(F, k)`` of the distance of each pose to its model."""
     joints, count = wxyz.shape[1], basis.shape[2]
+    normals, slopes = np.zeros((wxyz.shape[0], count, count)), np.zeros((wxyz.shape[0], count))
     made, columns = np.empty((joints, 4)), np.empty((joints, 3, count))
-    if count == 0:
-        return
     for f in range(wxyz.shape[0]):
         model_rotations(kind, mean_wxyz, basis, x[f], made)
-        error = pose_error(metric, wxyz[f], made)
-        for _ in range(MAX_STEPS):
-            model_jacobian(kind, mean_wxyz, basis, x[f], columns)
-            step = _newton_step(metric, wxyz[f], made, columns)
-            found, error = _shortened(kind, mean_wxyz, basis, metric, wxyz[f], x[f], step, error, made)
-            if not found or np.abs(step).max() < STEP_TOL:
-                break
+        model_jacobian(kind, mean_wxyz, basis, x[f], columns)
+        for j in range(1, joints):
+            a, b, c = between(wxyz[f, j], made[j])
+            row = columns[j]
+            for i in range(count):
+                row[0, i], row[1, i], row[2, i] = inverse_jacobian_times(a, b, c, row[0, i], row[1, i], row[2, i])
+            _accumulate(row, a, b, c, metric[j], normals[f], slopes[f])
+    return normals, slopes
 
 
 @kernel
-def _newton_step(metric: FloatArray, q: FloatArray, made: FloatArray, columns: FloatArray) -> FloatArray:
-    """Gauss-Newton step ``(k,)`` of the residuals between one pose and its model."""
-    count = columns.shape[2]
-    normal, slope = np.zeros((count, count)), np.zeros(count)
-    row = np.empty((3, count))
-    for j in range(1, q.shape[0]):
-        if metric[j] == 0.0:
-            continue
-        a, b, c = between(q[j], made[j])
-        for i in range(count):
-            row[0, i], row[1, i], row[2, i] = inverse_jacobian_times(
-                a, b, c, columns[j, 0, i], columns[j, 1, i], columns[j, 2, i]
-            )
-        for i in range(count):
-            slope[i] -= metric[j] * (row[0, i] * a + row[1, i] * b + row[2, i] * c)
-            for n in range(i + 1):
-                normal[i, n] += metric[j] * (row[0, i] * row[0, n] + row[1, i] * row[1, n] + row[2, i] * row[2, n])
-    trace = 0.0
-    for i in range(count):
-        trace += normal[i, i]
-        for n in range(i):
-            normal[n, i] = normal[i, n]
-    for i in range(count):
-        normal[i, i] += DAMPING * trace + 1e-300
-    return np.linalg.solve(normal, slope)
+def _accumulate(
+    row: FloatArray, a: float, b: float, c: float, weight: float, normal: FloatArray, slope: FloatArray
+) -> None:
+    """Add the three residuals ``(a, b, c)`` with their derivatives ``(3, n)`` to a least-squares problem."""
+    for i in range(row.shape[1]):
+        u, v, w = weight * row[0, i], weight * row[1, i], weight * row[2, i]
+        slope[i] -= u * a + v * b + w * c
+        for n in range(row.shape[1]):
+            normal[i, n] += u * row[0, n] + v * row[1, n] + w * row[2, n]
 
 
 @kernel
-def _shortened(
-    kind: int,
-    mean_wxyz: FloatArray,
-    basis: FloatArray,
-    metric: FloatArray,
-    q: FloatArray,
-    x: FloatArray,
-    step: FloatArray,
-    error: float,
-    made: FloatArray,
-) -> tuple[bool, float]:
-    """Take the step, or a half, a quarter of it, whichever first lowers the error; ``step`` is what was taken."""
-    tried = np.empty(x.shape[0])
-    for _ in range(MAX_HALVINGS):
+def joint_normals(
+    kind: int, mean_wxyz: FloatArray, basis: FloatArray, wxyz: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gauss-Newton matrices ``(J, 3 k, 3 k)`` and slopes ``(J, 3 k)`` over the frames, for the directions of each joint.
+
+    With the coordinates held, a joint's part of the directions moves that joint alone.
+    """
+    joints, size = wxyz.shape[1], 3 * basis.shape[2]
+    normals, slopes = np.zeros((joints, size, size)), np.zeros((joints, size))
+    made, row = np.empty((joints, 4)), np.empty((3, size))
+    for f in range(wxyz.shape[0]):
+        model_rotations(kind, mean_wxyz, basis, x[f], made)
+        for j in range(1, joints):
+            if kind == GEODESIC_PRODUCT:
+                _product_row(basis, j, x[f], row)
+            else:
+                _tangent_row(basis, j, x[f], row)
+            a, b, c = between(wxyz[f, j], made[j])
+            for i in range(size):
+                row[0, i], row[1, i], row[2, i] = inverse_jacobian_times(a, b, c, row[0, i], row[1, i], row[2, i])
+            _accumulate(row, a, b, c, 1.0, normals[j], slopes[j])
+    return normals, slopes
+
+
+@kernel
+def _tangent_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> None:
+    r"""Turn of joint ``j`` ``(3, 3 k)`` by its part of the directions, first kind: :math:`x_i J_r(\xi)`."""
+    a, b, c = combination(basis, j, x)
+    unit = np.eye(3)
+    for n in range(3):
+        p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
         for i in range(x.shape[0]):
-            tried[i] = x[i] + step[i]
-        model_rotations(kind, mean_wxyz, basis, tried, made)
-        lower = pose_error(metric, q, made)
-        if lower < error:
-            x[:] = tried
-            return True, lower
-        for i in range(x.shape[0]):
-            step[i] *= 0.5
-    model_rotations(kind, mean_wxyz, basis, x, made)
-    return False, error
+            s = 3 * i + n
+            row[0, s], row[1, s], row[2, s] = x[i] * p, x[i] * q, x[i] * r
+
+
+@kernel
+def _product_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> None:
+    r"""As :func:`_tangent_row`, second kind: :math:`x_i P_i^{-1} J_r(x_i v_i)`, :math:`P_i` all that follows."""
+    after, unit = np.zeros(4), np.eye(3)
+    w, u, v, t = 1.0, 0.0, 0.0, 0.0
+    for i in range(x.shape[0] - 1, -1, -1):
+        a, b, c = x[i] * basis[j, 0, i], x[i] * basis[j, 1, i], x[i] * basis[j, 2, i]
+        for n in range(3):
+            p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
+            s = 3 * i + n
+            row[0, s], row[1, s], row[2, s] = turned_back(w, u, v, t, x[i] * p, x[i] * q, x[i] * r)
+        after[0], after[1], after[2], after[3] = exponential(a, b, c)
+        w, u, v, t = product(after, w, u, v, t)
