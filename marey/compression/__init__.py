@@ -1,1 +1,5 @@
-"""Being built."""
+"""Motion codecs."""
+
+from marey.compression._codec import compress, decompress
+
+__all__ = ["compress", "decompress"]

@@ -1,0 +1,157 @@
+"""The default codec: closed-loop prediction with a guaranteed bound on the error of every frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import ConvergenceError, FloatArray, IntArray
+from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._joints import CONSTANTS, FREE, WIDTHS, JointFit, fit_joints
+from marey.compression._layout import link_table, point_table, reach_m
+from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
+from marey.compression._steps import step_codes, steps_of
+from marey.compression._tables import read_table, write_table
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from marey.compression._pose_kernels import Body, Goal
+
+JOINT_STEP: Final = 0.6  # step of a joint's numbers times its lever, in error bounds; by trial
+ROOT_STEP: Final = 0.7  # step of the root's position in error bounds
+CONSTANT_SHARE: Final = 0.05  # part of the bound that constants of joints may use up
+TRANSLATION_SHARE: Final = 0.1  # part of the bound that moving offsets may use up
+MOST_REFINED: Final = 12  # halvings of the step before the constants are doubted
+LEVER_FRAMES: Final = 200  # frames on which levers are measured, about
+LEVELS: Final = (0, 2, 5)  # coarse-to-fine orders that are tried
+MAX_VALUES: Final = 1 << 26  # numbers of a clip
+VALUES_PER_BYTE: Final = 1 << 14  # a number costs at least 1/1900 of a bit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """What the error may be: joint origins and points ``shell_m`` from them along the axes of the joint."""
+
+    max_error_m: float
+    shell_m: float
+
+
+def encode_default(motion: Motion, bound: Bound, *, is_inside: bool, levels: tuple[int, ...] = LEVELS) -> bytes:
+    """Compress so that no frame is off by more than the bound.
+
+    Raises:
+        ConvergenceError: the bound is below what the arithmetic can hold.
+    """
+    share = 1.0
+    for _ in range(4):
+        found = [_attempt(motion, bound, share, level, is_inside=is_inside) for level in levels]
+        kept = [data for data in found if data is not None]
+        if kept:
+            return min(kept, key=len)
+        share = 0.125 * share if share > 1e-2 else 0.0
+    raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
+
+
+def _attempt(motion: Motion, bound: Bound, share: float, levels: int, *, is_inside: bool) -> bytes | None:
+    """Bytes of one try, or ``None`` if a frame could not be held."""
+    from marey.compression._entropy_kernels import odds_tables
+    from marey.compression._frames_kernels import write_frames
+    from marey.compression._loop_kernels import encode_poses
+
+    skeleton = motion.skeleton
+    out = FieldWriter()
+    write_skeleton(out, skeleton, is_inside=is_inside)
+    write_clip(out, motion)
+    moving = write_table(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
+    tolerances = CONSTANT_SHARE * share * bound.max_error_m / reach_m(skeleton, max(bound.shell_m, 1e-3))
+    fit, numbers = fit_joints(motion, tolerances)
+    body, goal = _problem(motion, fit, numbers, bound.shell_m, moving)
+    codes = step_codes(_steps(body, goal, bound))
+    links = link_table(skeleton, fit.kinds)
+    limit = bound.max_error_m * (1.0 - 1e-9)
+    quantised, refined, error = encode_poses(body, goal, links, steps_of(codes), levels, limit, MOST_REFINED)
+    if error > bound.max_error_m:
+        return None
+    _write_joints(out, fit, codes, levels)
+    out.data += write_frames(quantised, refined, levels, *odds_tables()).tobytes()
+    return bytes(out.data)
+
+
+def _problem(
+    motion: Motion, fit: JointFit, numbers: FloatArray, shell_m: float, moving: FloatArray | None
+) -> tuple[Body, Goal]:
+    from marey.compression._pose_kernels import Body, Goal
+
+    positions, frames = motion.joint_frames()
+    offsets = motion.skeleton.offsets[None].copy() if moving is None else moving
+    points, weights, starts = point_table(motion.skeleton, fit.kinds)
+    joints = fit.joints(motion.skeleton)
+    body = Body(motion.skeleton.parents.copy(), offsets, joints, points, weights, starts, shell_m)
+    return body, Goal(positions, frames.wxyz.copy(), numbers)
+
+
+def _steps(body: Body, goal: Goal, bound: Bound) -> FloatArray:
+    from marey.compression._pose_kernels import joint_levers
+
+    levers = joint_levers(body, goal, max(1, len(goal.numbers) // LEVER_FRAMES))
+    steps = JOINT_STEP * bound.max_error_m / np.maximum(levers, 1e-3)
+    steps[:3] = ROOT_STEP * bound.max_error_m
+    return steps
+
+
+def _write_joints(out: FieldWriter, fit: JointFit, codes: IntArray, levels: int) -> None:
+    out.ints(fit.kinds)
+    out.whole(round(-np.log2(fit.grid)))
+    out.ints(fit.constants)
+    out.ints(codes)
+    out.whole(levels)
+
+
+def _read_joints(fields: FieldReader, skeleton: Skeleton) -> tuple[JointFit, FloatArray, int]:
+    kinds = fields.ints(skeleton.num_joints)
+    if kinds.min() < 0 or kinds.max() > FREE:
+        raise damaged("a joint of unknown kind")
+    grid = 2.0 ** -fields.whole(60)
+    constants = fields.ints(int(np.array(CONSTANTS)[kinds].sum()))
+    steps = steps_of(fields.ints(3 + int(np.array(WIDTHS)[kinds].sum())))
+    return JointFit(kinds, grid, constants), steps, fields.whole(24)
+
+
+def decode_default(fields: FieldReader, given: Skeleton | None) -> Motion:
+    """Undo :func:`encode_default`."""
+    from marey.compression._joint_kernels import all_rotations
+    from marey.compression._loop_kernels import decode_table
+
+    skeleton = read_skeleton(fields, given)
+    frames, rate_hz, name, contacts = read_clip(fields)
+    moving = read_table(fields, frames, skeleton)
+    fit, steps, levels = _read_joints(fields, skeleton)
+    quantised, refined = read_stream(fields, frames, len(steps), levels)
+    numbers = decode_table(quantised, refined, link_table(skeleton, fit.kinds), steps, levels)
+    if not np.isfinite(numbers).all():
+        raise damaged("the numbers run away")
+    wxyz = all_rotations(fit.joints(skeleton), numbers)
+    motion = Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
+    return motion if moving is not None else replace(motion, translations=None)
+
+
+def read_stream(fields: FieldReader, frames: int, count: int, levels: int) -> tuple[IntArray, IntArray]:
+    """Quantised numbers ``(F, n)`` and refinements ``(F,)`` from what is left of the file.
+
+    Raises:
+        FormatError: more numbers than so few bytes can hold, or the stream ends too soon.
+    """
+    from marey.compression._entropy_kernels import odds_tables
+    from marey.compression._frames_kernels import read_frames
+
+    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
+    if frames * count > min(MAX_VALUES, VALUES_PER_BYTE * (len(rest) + 16)):
+        raise damaged(f"{frames} frames of {count} numbers cannot be in {len(rest)} bytes")
+    quantised, refined, used = read_frames(rest, frames, count, levels, *odds_tables())
+    if used < 0:
+        raise damaged("the stream of frames ends too soon")
+    return quantised, refined

@@ -1,0 +1,240 @@
+r"""A binary range coder driven by a small mixture of adaptive models, for whole numbers that are mostly small.
+
+A number is written as decisions: how many bits its magnitude has (one decision a bit), the bits below the first, the
+sign. Each decision is predicted by several counters, each watching another context; their log-odds are mixed with
+weights that learn on the way, as context-mixing archivers do. All arithmetic is on whole numbers, or on floats with
+exactly rounded operations only, so that every machine decodes what another one wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import IntArray, kernel
+
+Bytes = NDArray[np.uint8]
+
+MODELS: Final = 6  # counters that vote on a decision
+NODES: Final = 32  # decisions "has the magnitude more than d bits"
+MAX_BITS: Final = 30  # of a magnitude; larger ones are refused before coding
+BUCKETS: Final = 48  # half octaves of an expected magnitude, in 1/256
+RATIOS: Final = 12  # how unusual the neighbours are
+RECENT: Final = 16  # magnitudes kept apart in the contexts of neighbours
+RATE_LIMIT: Final = 160  # a counter averages over about this many decisions at most
+ODDS_UNIT: Final = 256.0  # log-odds are in 1/256
+ODDS_LIMIT: Final = 2047
+WEIGHT_ONE: Final = 65536
+START_WEIGHT: Final = 14000  # each of the six starts with a fifth of a vote
+LEARNING: Final = 16  # of the weights; found by trial on walks and boxing
+GROUPS: Final = 4  # sets of weights: by level
+
+
+class Coder(NamedTuple):
+    """All that coding changes; plain arrays, so that compiled functions share it."""
+
+    interval: IntArray  # (4,) low and high end, next byte, code word
+    chances: NDArray[np.uint16]  # (MODELS, S) chance of a one in each context, in 1/65536
+    counts: NDArray[np.uint8]  # (MODELS, S) how often it was seen
+    weights: IntArray  # (GROUPS * NODES, MODELS)
+    plain: NDArray[np.uint16]  # (P,) chances of bits below the first and of signs
+    contexts: IntArray  # (MODELS,) where this decision looks
+    odds: IntArray  # (MODELS,)
+    stretch: IntArray  # (4096,) log-odds of a chance in 1/4096
+    squash: IntArray  # (4096,) the way back, chance in 1/65536
+
+
+def odds_tables() -> tuple[IntArray, IntArray]:
+    """Log-odds of chances and back, as whole numbers."""
+    chance = (np.arange(4096) + 0.5) / 4096.0
+    stretch = np.rint(ODDS_UNIT * np.log(chance / (1.0 - chance))).astype(np.int64)
+    odds = (np.arange(4096) - 2048) / ODDS_UNIT
+    squash = np.clip(np.rint(65536.0 / (1.0 + np.exp(-odds))), 24, 65536 - 24).astype(np.int64)
+    return np.clip(stretch, -ODDS_LIMIT, ODDS_LIMIT), squash
+
+
+@kernel
+def magnitude_bucket(magnitude: int) -> int:
+    """Half octave of a magnitude given in 1/256."""
+    bits = 0
+    rest = magnitude
+    while rest > 0:
+        rest >>= 1
+        bits += 1
+    if bits < 2:
+        return bits
+    half = (magnitude >> (bits - 2)) & 1
+    return min(2 * bits - 2 + half, BUCKETS - 1)
+
+
+@kernel
+def _start_chances(chances: NDArray[np.uint16], counts: NDArray[np.uint8], model: int, stride: int, times: int) -> None:
+    """Begin the counters of a model whose contexts are ``(bucket, other)`` with a two-sided geometric law."""
+    for bucket in range(BUCKETS):
+        bits = (bucket + 2) // 2
+        mean = 0.02
+        if bucket >= 2:
+            mean = ((2.0 + (bucket & 1)) + 0.5) / 1024.0
+            for _ in range(bits):
+                mean *= 2.0
+        theta = (np.sqrt(1.0 + mean * mean) - 1.0) / mean
+        above = 2.0 * theta / (1.0 + theta)  # chance that the magnitude is not zero
+        power = theta  # theta to the number of magnitudes with d bits
+        for d in range(NODES):
+            level = min(max(above, 0.0005), 0.9995)
+            for other in range(stride):
+                place = (bucket * stride + other) * NODES + d
+                chances[model, place] = np.uint16(level * 65535.0)
+                counts[model, place] = times
+            above = power
+            power = power * power
+
+
+@kernel
+def new_coder(channels: int, stretch: IntArray, squash: IntArray) -> Coder:
+    """Return a coder for the symbols of so many channels, before its first decision."""
+    size = max(BUCKETS * BUCKETS, max(channels * RATIOS, channels * BUCKETS), RECENT * RECENT * 4) * NODES
+    chances = np.full((MODELS, size), 32768, dtype=np.uint16)
+    counts = np.zeros((MODELS, size), dtype=np.uint8)
+    _start_chances(chances, counts, 0, BUCKETS, 3)
+    _start_chances(chances, counts, 1, RATIOS, 3)
+    _start_chances(chances, counts, 4, RECENT, 3)
+    interval = np.zeros(4, dtype=np.int64)
+    interval[1] = 0xFFFFFFFF
+    weights = np.full((GROUPS * NODES, MODELS), START_WEIGHT, dtype=np.int64)
+    plain = np.full(MAX_BITS * MAX_BITS + 9 * channels, 32768, dtype=np.uint16)
+    zeros = np.zeros(MODELS, dtype=np.int64)
+    return Coder(interval, chances, counts, weights, plain, zeros, zeros.copy(), stretch, squash)
+
+
+@kernel
+def open_stream(coder: Coder, data: Bytes) -> None:
+    """Read the first code word of a stream."""
+    for _ in range(4):
+        _next_byte(coder, data)
+
+
+@kernel
+def _next_byte(coder: Coder, data: Bytes) -> None:
+    place = coder.interval[2]
+    byte = data[place] if place < data.shape[0] else 0
+    coder.interval[3] = ((coder.interval[3] << 8) & 0xFFFFFFFF) | byte
+    coder.interval[2] = place + 1
+
+
+@kernel
+def code_bit(coder: Coder, data: Bytes, chance: int, bit: int, is_reading: bool) -> int:
+    """Write a bit, or read one, whose chance of being one is ``chance`` in 1/65536 (between 1 and 65535)."""
+    low, high = coder.interval[0], coder.interval[1]
+    middle = low + (((high - low) * chance) >> 16)
+    if is_reading:
+        bit = 1 if coder.interval[3] <= middle else 0
+    if bit:
+        high = middle
+    else:
+        low = middle + 1
+    while ((low ^ high) & 0xFF000000) == 0:
+        if is_reading:
+            _next_byte(coder, data)
+        else:
+            data[coder.interval[2]] = high >> 24
+            coder.interval[2] += 1
+        low = (low << 8) & 0xFFFFFFFF
+        high = ((high << 8) & 0xFFFFFFFF) | 255
+    coder.interval[0], coder.interval[1] = low, high
+    return bit
+
+
+@kernel
+def close_stream(coder: Coder, data: Bytes) -> int:
+    """Write what is left of the interval and return the length of the stream [byte]."""
+    low = coder.interval[0]
+    data[coder.interval[2]] = (low >> 24) + 1 if low > 0 else 0
+    coder.interval[2] += 1
+    return coder.interval[2]
+
+
+@kernel
+def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool) -> int:
+    """Write or read a bit with one adaptive chance."""
+    chance = int(coder.plain[place])
+    bit = code_bit(coder, data, min(max(chance, 64), 65472), bit, is_reading)
+    target = 65535 if bit else 0
+    coder.plain[place] = chance + ((target - chance) >> 5)
+    return bit
+
+
+@kernel
+def _code_mixed(coder: Coder, data: Bytes, node: int, group: int, bit: int, is_reading: bool) -> int:
+    """Write or read decision ``node`` with all models; ``coder.contexts`` says where each looks."""
+    weights = coder.weights[group * NODES + node]
+    total = 0
+    for m in range(MODELS):
+        odds = coder.stretch[coder.chances[m, coder.contexts[m] + node] >> 4]
+        coder.odds[m] = odds
+        total += weights[m] * odds
+    mixed = min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT)
+    chance = coder.squash[mixed + 2048]
+    bit = code_bit(coder, data, chance, bit, is_reading)
+    error = (((bit << 16) - chance) >> 4) * LEARNING
+    for m in range(MODELS):
+        weights[m] += (coder.odds[m] * error + 0x8000) >> 16
+        _learn(coder, m, coder.contexts[m] + node, bit)
+    return bit
+
+
+@kernel
+def _learn(coder: Coder, model: int, place: int, bit: int) -> None:
+    seen = int(coder.counts[model, place])
+    chance = int(coder.chances[model, place])
+    target = 65535 if bit else 0
+    coder.chances[model, place] = chance + (2 * (target - chance)) // (2 * seen + 3)
+    if seen < RATE_LIMIT:
+        coder.counts[model, place] = seen + 1
+
+
+@kernel
+def code_number(
+    coder: Coder, data: Bytes, value: int, channel: int, group: int, fast: int, slow: int, ratio: int,
+    last: int, beside: int, signs: int, is_reading: bool,
+) -> int:  # fmt: skip
+    """Write or read one whole number.
+
+    Args:
+        coder: the state; it learns.
+        data: bytes written to or read from.
+        value: the number, when writing.
+        channel: which quantity it belongs to.
+        group: which set of weights to use.
+        fast: magnitude expected from the last few numbers of the channel, in 1/256.
+        slow: the same from many.
+        ratio: how unusual the neighbours are, below ``RATIOS``.
+        last: magnitude of the number before in this channel.
+        beside: magnitude of the number before in this frame.
+        signs: context of the sign, below 9.
+        is_reading: read instead of write.
+    """
+    quick, steady = magnitude_bucket(fast), magnitude_bucket(slow)
+    both = magnitude_bucket((fast + slow) >> 1)
+    near, next_to = min(last, RECENT - 1), min(beside, RECENT - 1)
+    coder.contexts[0] = (quick * BUCKETS + steady) * NODES
+    coder.contexts[1] = (both * RATIOS + ratio) * NODES
+    coder.contexts[2] = (channel * RATIOS + ratio) * NODES
+    coder.contexts[3] = (channel * BUCKETS + both) * NODES
+    coder.contexts[4] = (both * RECENT + next_to) * NODES
+    coder.contexts[5] = ((near * RECENT + next_to) * 4 + min(group, 3)) * NODES
+    magnitude = abs(value)
+    bits = 0
+    while bits < MAX_BITS and _code_mixed(coder, data, bits, group, 1 if (magnitude >> bits) > 0 else 0, is_reading):
+        bits += 1
+    if bits == 0:
+        return 0
+    result = 1
+    for place in range(bits - 2, -1, -1):
+        known = bits * MAX_BITS + place if place == bits - 2 else place
+        result = 2 * result + code_plain(coder, data, known, (magnitude >> place) & 1, is_reading)
+    sign = MAX_BITS * MAX_BITS + 9 * channel + signs
+    return -result if code_plain(coder, data, sign, 1 if value < 0 else 0, is_reading) else result
+

@@ -1,0 +1,98 @@
+"""How few numbers turn a joint: kinds of joints, compiled.
+
+A kind says how the local rotation ``L`` of a joint follows from its numbers ``s``, with constants fitted to the clip:
+
+- ``FIXED``: ``L = M``;
+- ``HINGE``: ``L = M exp(s0 b)``, a knee or an elbow;
+- ``UNIVERSAL``: ``L = exp(s0 a) M exp(s1 b)``, an ankle or a wrist whose third angle was never measured;
+- ``BALL``: ``L = M exp(s) N``, where ``N`` lays the bone along an axis so that swing and twist are told apart;
+- ``FREE``: ``L = s / |s|``, a quaternion of four numbers, for joints that turn all the way round.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.compression._quaternion_kernels import (
+    Four,
+    Three,
+    exponential,
+    four,
+    inverse,
+    product,
+    right_jacobian_column,
+    turn,
+)
+
+FIXED: Final = 0
+HINGE: Final = 1
+UNIVERSAL: Final = 2
+BALL: Final = 3
+FREE: Final = 4
+NUMBERS: Final = (0, 1, 2, 3, 4)  # of each kind
+
+
+class Joints(NamedTuple):
+    """The kinds of all joints and their constants."""
+
+    kinds: IntArray  # (J,)
+    means: FloatArray  # (J, 4) the constant M
+    before: FloatArray  # (J, 3) the axis a of universal joints, in the parent's frame
+    after: FloatArray  # (J, 3) the axis b of hinges and universal joints, in the joint's frame
+    bones: FloatArray  # (J, 4) the constant N of ball joints
+    starts: IntArray  # (J + 1,) first number of each joint; the first three numbers are the root's position
+
+
+@kernel
+def joint_rotation(joints: Joints, j: int, s: FloatArray) -> Four:
+    """Local rotation of joint ``j`` from its numbers, the first of which is ``s[0]``."""
+    kind = joints.kinds[j]
+    mean = four(joints.means[j])
+    if kind == HINGE:
+        b = joints.after[j]
+        return product(mean, exponential(s[0] * b[0], s[0] * b[1], s[0] * b[2]))
+    if kind == UNIVERSAL:
+        a, b = joints.before[j], joints.after[j]
+        half = product(exponential(s[0] * a[0], s[0] * a[1], s[0] * a[2]), mean)
+        return product(half, exponential(s[1] * b[0], s[1] * b[1], s[1] * b[2]))
+    if kind == BALL:
+        return product(product(mean, exponential(s[0], s[1], s[2])), four(joints.bones[j]))
+    if kind == FREE:
+        scale = 1.0 / sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
+        return s[0] * scale, s[1] * scale, s[2] * scale, s[3] * scale
+    return mean
+
+
+@kernel
+def joint_column(joints: Joints, j: int, s: FloatArray, rotation: Four, i: int) -> Three:
+    """Angular velocity of joint ``j`` in its own frame when its number ``i`` grows; ``rotation`` is its rotation."""
+    kind = joints.kinds[j]
+    if kind == BALL:
+        x, y, z = right_jacobian_column(s[0], s[1], s[2], i)
+        return turn(inverse(four(joints.bones[j])), x, y, z)
+    if kind == UNIVERSAL and i == 0:
+        a = joints.before[j]
+        return turn(inverse(rotation), a[0], a[1], a[2])
+    if kind == FREE:
+        length = sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
+        unit = (1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0, 1.0 if i == 3 else 0.0)
+        _, x, y, z = product(inverse(rotation), unit)
+        return 2.0 * x / length, 2.0 * y / length, 2.0 * z / length
+    b = joints.after[j]
+    return b[0], b[1], b[2]
+
+
+@kernel
+def all_rotations(joints: Joints, numbers: FloatArray) -> FloatArray:
+    """Local rotations ``(F, J, 4)`` of all frames of numbers ``(F, n)``."""
+    frames, count = numbers.shape[0], joints.kinds.shape[0]
+    wxyz = np.empty((frames, count, 4))
+    for f in range(frames):
+        for j in range(count):
+            w, x, y, z = joint_rotation(joints, j, numbers[f, joints.starts[j] :])
+            wxyz[f, j, 0], wxyz[f, j, 1], wxyz[f, j, 2], wxyz[f, j, 3] = w, x, y, z
+    return wxyz

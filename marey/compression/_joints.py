@@ -1,0 +1,180 @@
+"""Fitting the kinds of joints to a clip: as few numbers as the clip really uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.compression._universal import universal_axes
+from marey.lie import SO3, geodesic_distance
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from marey.compression._joint_kernels import Joints
+
+FIXED, HINGE, UNIVERSAL, BALL, FREE = range(5)
+WIDTHS: Final = (0, 1, 2, 3, 4)  # numbers of each kind
+CONSTANTS: Final = (3, 6, 9, 3, 0)  # constants of each kind
+LONGEST: Final = 3.6  # [rad] rotation vectors of ball joints stay shorter, far from the singular 2π
+BALL_GRID: Final = 2.0**-12  # [rad] the centre of a ball joint need not be exact
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointFit:
+    """Kinds and constants of all joints, as the file holds them: whole multiples of a grid."""
+
+    kinds: IntArray  # (J,)
+    grid: float  # [rad] of the constants that must be exact
+    constants: IntArray  # all constants joint by joint, in grid steps
+
+    def joints(self, skeleton: Skeleton) -> Joints:
+        """Return plain arrays for compiled loops."""
+        from marey.compression._joint_kernels import Joints
+
+        count = len(self.kinds)
+        means, before, after = np.zeros((count, 4)), np.zeros((count, 3)), np.zeros((count, 3))
+        first = 0
+        for j, kind in enumerate(self.kinds):
+            own = self.constants[first : first + CONSTANTS[kind]].reshape(-1, 3)
+            means[j], before[j], after[j] = _unpacked(int(kind), own, self.grid)
+            first += CONSTANTS[kind]
+        starts = 3 + np.concatenate([[0], np.cumsum(np.array(WIDTHS)[self.kinds])])
+        return Joints(self.kinds, means, before, after, bone_turns(skeleton).wxyz.copy(), starts)
+
+
+def bone_turns(skeleton: Skeleton) -> SO3:
+    """Constant turn of each ball joint that lays its longest bone along the nearest axis of its frame."""
+    longest = np.zeros((skeleton.num_joints, 3))
+    for j in range(1, skeleton.num_joints):
+        parent = skeleton.parents[j]
+        if np.linalg.norm(skeleton.offsets[j]) > np.linalg.norm(longest[parent]):
+            longest[parent] = skeleton.offsets[j]
+    axis = np.eye(3)[np.argmax(np.abs(longest), axis=1)]
+    axis *= np.where(np.sum(axis * longest, axis=1) < 0.0, -1.0, 1.0)[:, None]
+    is_bone = np.linalg.norm(longest, axis=1) > 0.0
+    return SO3.from_two_vectors(np.where(is_bone[:, None], longest, axis), axis)
+
+
+def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, FloatArray]:
+    """Kinds of all joints, and the numbers ``(F, n)`` of the clip; the first three are the root's position.
+
+    Args:
+        motion: the clip.
+        tolerances_rad: ``(J,)`` [rad] how far the rotation of a joint may be off to be called fixed, hinge or
+            universal; ball and free joints are exact.
+    """
+    grid = 2.0 ** np.floor(np.log2(np.clip(tolerances_rad.min() / 8.0, 1e-12, 1e-3)))
+    bones = bone_turns(motion.skeleton)
+    kinds, constants, columns = [], [], [motion.root_positions]
+    for j in range(motion.skeleton.num_joints):
+        kind, own, numbers = _fit_joint(motion.rotations[:, j], bones[j], float(tolerances_rad[j]), float(grid))
+        kinds.append(kind)
+        constants.append(own.reshape(-1))
+        columns.append(numbers)
+    packed = np.concatenate(constants).astype(np.int64)
+    return JointFit(np.array(kinds, dtype=np.int64), float(grid), packed), np.concatenate(columns, axis=1)
+
+
+def _fit_joint(track: SO3, bone: SO3, tolerance: float, grid: float) -> tuple[int, IntArray, FloatArray]:
+    frames = len(track)
+    for fit in (_fit_fixed, _fit_hinge, _fit_universal):
+        if tolerance <= 0.0:
+            break
+        found = fit(track, grid)
+        if found is None:
+            continue
+        kind, constants, numbers = found
+        if geodesic_distance(track, _rebuilt(kind, constants, numbers, grid)).max() <= tolerance:
+            return kind, constants, numbers
+    if frames > 1 or tolerance > 0.0:
+        found = _fit_ball(track, bone)
+        if np.linalg.norm(found[2], axis=1).max() < LONGEST:
+            return found
+    return FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
+
+
+def _fit_fixed(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray]:
+    return FIXED, _gridded(_centre(track).log(), grid)[None], np.zeros((len(track), 0))
+
+
+def _fit_hinge(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | None:
+    centre = _gridded(_centre(track).log(), grid)
+    rest = SO3.exp(centre * grid).inverse() @ track
+    imaginary = rest.canonical().wxyz[:, 1:]
+    values, vectors = np.linalg.eigh(imaginary.T @ imaginary)
+    if values[2] <= 0.0:
+        return None
+    axis = _gridded(vectors[:, 2] * np.copysign(1.0, vectors[np.argmax(np.abs(vectors[:, 2])), 2]), grid)
+    unit = axis / np.linalg.norm(axis)
+    angles = np.unwrap(2.0 * np.arctan2(rest.wxyz[:, 1:] @ unit, rest.wxyz[:, 0]))
+    return HINGE, np.stack([centre, axis]), _near_zero(angles)[:, None]
+
+
+def _fit_universal(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | None:
+    matrices = track.matrix()
+    axes = universal_axes(matrices)
+    if axes is None:
+        return None
+    before, after = _gridded(axes[0], grid), _gridded(axes[1], grid)
+    a, b = before / np.linalg.norm(before), after / np.linalg.norm(after)
+    middle = track[len(track) // 2]
+    seen = middle @ b
+    across = seen - (seen @ a) * a
+    across /= np.linalg.norm(across)
+    wanted = axes[2] * a + np.sqrt(1.0 - axes[2] ** 2) * across
+    centre = _gridded((SO3.from_two_vectors(seen, wanted) @ middle).log(), grid)
+    moved = matrices @ b
+    start = SO3.exp(centre * grid) @ b
+    first = np.arctan2(moved @ np.cross(a, start), moved @ start - (moved @ a) * (start @ a))
+    rest = SO3.exp(centre * grid).inverse() @ (SO3.exp(-first[:, None] * a) @ track)
+    second = 2.0 * np.arctan2(rest.wxyz[:, 1:] @ b, rest.wxyz[:, 0])
+    numbers = np.stack([_near_zero(np.unwrap(first)), _near_zero(np.unwrap(second))], axis=1)
+    return UNIVERSAL, np.stack([centre, before, after]), numbers
+
+
+def _fit_ball(track: SO3, bone: SO3) -> tuple[int, IntArray, FloatArray]:
+    from marey.compression._unwrap_kernels import continuous_logs
+
+    centre = _gridded((_centre(track) @ bone.inverse()).log(), BALL_GRID)
+    rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bone.inverse()
+    return BALL, centre[None], continuous_logs(rest.wxyz)
+
+
+def _rebuilt(kind: int, constants: IntArray, numbers: FloatArray, grid: float) -> SO3:
+    """Rotations of a fixed, hinge or universal joint."""
+    mean, before, after = _unpacked(kind, constants, grid)
+    centre = SO3(mean)
+    if kind == FIXED:
+        return centre
+    if kind == HINGE:
+        return centre @ SO3.exp(numbers * after)
+    return SO3.exp(numbers[:, :1] * before) @ centre @ SO3.exp(numbers[:, 1:] * after)
+
+
+def _unpacked(kind: int, constants: IntArray, grid: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Centre quaternion and both axes from constants ``(1 to 3, 3)``."""
+    zero = np.zeros(3)
+    if kind == FREE:
+        return np.array([1.0, 0.0, 0.0, 0.0]), zero, zero
+    centre = SO3.exp(constants[0] * (BALL_GRID if kind == BALL else grid)).wxyz
+    units = [row / max(float(np.linalg.norm(row)), 1.0) for row in constants[1:].astype(np.float64)]
+    return centre, units[0] if kind == UNIVERSAL else zero, units[-1] if units else zero
+
+
+def _centre(track: SO3) -> SO3:
+    """Chordal mean: the largest eigenvector of the sum of quaternion squares."""
+    wxyz = track.wxyz
+    return SO3(np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1])
+
+
+def _gridded(values: FloatArray, grid: float) -> IntArray:
+    return np.rint(values / grid).astype(np.int64)
+
+
+def _near_zero(angles: FloatArray) -> FloatArray:
+    """Move all angles by the same whole turns, so that their median is within half a turn."""
+    return angles - 2.0 * np.pi * np.rint(np.median(angles) / (2.0 * np.pi))

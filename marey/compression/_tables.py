@@ -1,0 +1,71 @@
+"""Moving offsets: tracks of joints whose bones change length, coded before the poses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._steps import step_codes, steps_of
+from marey.skeleton import Skeleton
+
+NO_LINKS = 8  # width of the table of links, all empty
+LEVELS = 2
+MAX_VALUES = 1 << 26
+
+
+def write_table(out: FieldWriter, table: FloatArray | None, step_m: float) -> FloatArray | None:
+    """Write moving offsets ``(F, J, 3)`` [m] with errors below half a step; return what the reader will have."""
+    out.whole(0 if table is None else 1)
+    if table is None:
+        return None
+    from marey.compression._entropy_kernels import odds_tables
+    from marey.compression._frames_kernels import write_frames
+    from marey.compression._loop_kernels import encode_table
+
+    flat = table.reshape(len(table), -1)
+    first, moves = flat[0].copy(), np.abs(flat - flat[0]).max(axis=0) > 0.0
+    out.doubles(first)
+    out.packed(np.packbits(moves).tobytes())
+    code = step_codes(np.array([step_m]))
+    out.ints(code)
+    steps = np.full(int(moves.sum()), steps_of(code)[0])
+    quantised, decoded = encode_table(flat[:, moves] - first[moves], _no_links(steps), steps, LEVELS)
+    refined = np.zeros(len(table), dtype=np.int64)
+    out.raw(write_frames(quantised, refined, LEVELS, *odds_tables()).tobytes())
+    return _filled(first, moves, decoded).reshape(table.shape)
+
+
+def read_table(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatArray | None:
+    """Undo :func:`write_table`."""
+    if fields.whole(1) == 0:
+        return None
+    from marey.compression._entropy_kernels import odds_tables
+    from marey.compression._frames_kernels import read_frames
+    from marey.compression._loop_kernels import decode_table
+
+    width = 3 * skeleton.num_joints
+    first = fields.doubles(width)
+    bits = np.frombuffer(fields.packed(), dtype=np.uint8)
+    if len(bits) != (width + 7) // 8:
+        raise damaged("the moving offsets have a wrong length")
+    moves = np.unpackbits(bits, count=width).astype(bool)
+    steps = np.full(int(moves.sum()), steps_of(fields.ints(1))[0])
+    data = np.frombuffer(fields.raw(), dtype=np.uint8).copy()
+    if frames * width > min(MAX_VALUES, (len(data) + 16) << 14):
+        raise damaged(f"{frames} frames of moving offsets cannot be in {len(data)} bytes")
+    quantised, refined, used = read_frames(data, frames, len(steps), LEVELS, *odds_tables())
+    decoded = decode_table(quantised, refined, _no_links(steps), steps, LEVELS)
+    if used < 0 or not np.isfinite(decoded).all():
+        raise damaged("the stream of moving offsets is wrong")
+    return _filled(first, moves, decoded).reshape(frames, -1, 3)
+
+
+def _no_links(steps: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.full((len(steps), NO_LINKS), -1, dtype=np.int64)
+
+
+def _filled(first: FloatArray, moves: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], decoded: FloatArray) -> FloatArray:
+    table = np.tile(first, (len(decoded), 1))
+    table[:, moves] += decoded
+    return table
