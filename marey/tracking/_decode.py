@@ -3,71 +3,83 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.kinematics import PointTask, PoseTask, Task, solve_ik
 from marey.lie import SO3
-from marey.skeleton import ContactPoints, joint_frames
+from marey.skeleton import ContactPoints, Pose, role_map
 from marey.tracking._particles import Scene, Sight
-from marey.tracking._points import carriers
+
+RAY_DEPTH_WEIGHT: Final = 1e-6  # [-] a detection says nothing about depth; not zero, so that the weight stays definite
+REST_ROLES: Final = (  # joints of small range; shoulders and elbows are left to the goals
+    *("spine1", "spine2", "spine3", "neck", "head"),
+    *(f"{side}_{part}" for part in ("collar", "wrist") for side in ("left", "right")),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoder:
+    r"""Inverse kinematics of the tools, the root fixed, every solve started from the particle's own last pose.
+
+    .. math:: \min_\theta \sum_t \|x_t - p_t(\theta)\|^2_W + \sum_k c_k \|r_k - p_k(\theta)\|^2_{W_0}
+              + \rho \sum_j \|\log(\bar R_j^{-1} R_j)\|^2 \quad \text{within the limits}
+
+    The first sum is the tools; the second, left out by the thesis's tracker, pulls the other keypoints to their viewing
+    rays; the third settles what neither says: trunk, neck, collars and wrists stay near the first pose.
+    """
+
     scene: Scene
-    depth_weight: float
-    rest_weight: FloatArray | float
+    depth_weight: float  # [-] of the tools, along the view
+    rest: PoseTask
     iterations: int
     uses_rays: bool
 
+    @classmethod
+    def of(cls, scene: Scene, depth_weight: float, rest_weight: float, iterations: int, *, uses_rays: bool) -> Decoder:
+        """Find the joints that springs hold on this body."""
+        roles = role_map(scene.start.skeleton)
+        joints = tuple(roles[role] for role in REST_ROLES if role in roles)
+        rest = PoseTask(scene.start, joints=joints, weight=rest_weight, priority=0)
+        return cls(scene, depth_weight, rest, iterations, uses_rays)
+
     def __call__(self, wxyz: FloatArray, tools: FloatArray, sight: Sight) -> FloatArray:
+        """Poses ``(N, J, 4)`` for tools ``(N, T, 3)`` [m], from poses ``(N, J, 4)``."""
         scene, camera = self.scene, self.scene.observations.camera
-        points, targets = scene.tools, tools
-        weights = [camera.diagonal(1, 1, self.depth_weight)] * len(points)
-        if self.uses_rays:
-            others = [k for k, n in enumerate(scene.keypoints.names) if n not in scene.tools.names and sight.trust[k] > 0]
-            places = scene.positions(scene.keypoints, wxyz)[:, others]
-            targets = np.concatenate([tools, camera.on_rays(sight.pixels[others], places)], axis=1)
-            weights = weights + [sight.trust[k] * camera.diagonal(1, 1, 0) for k in others]
-            k = scene.keypoints
-            points = ContactPoints(
-                (*points.names, *(k.names[i] for i in others)),
-                np.concatenate([points.joints, k.joints[others]]),
-                np.concatenate([points.offsets, k.offsets[others]]),
-            )
-        return _solve(scene, points, wxyz, targets, np.array(weights), self.rest_weight, self.iterations)
+        seen = self._seen(sight)
+        rays = camera.on_rays(sight.pixels[seen], scene.positions(scene.keypoints, wxyz)[:, seen])
+        weight = camera.diagonal(1.0, 1.0, self.depth_weight)
+        ray_weights = [c * camera.diagonal(1.0, 1.0, RAY_DEPTH_WEIGHT) for c in sight.trust[seen]]
+        solved = np.empty_like(wxyz)
+        for n in range(len(wxyz)):
+            tasks: list[Task] = [self.rest]
+            tasks += [_task(scene.tools, t, tools[n, t], weight) for t in range(len(scene.tools))]
+            tasks += [_task(scene.keypoints, k, rays[n, i], ray_weights[i]) for i, k in enumerate(seen)]
+            solved[n] = self._solve(wxyz[n], tasks)
+        return solved
+
+    def _seen(self, sight: Sight) -> IntArray:
+        """Keypoints that are seen and are no tools."""
+        if not self.uses_rays:
+            return np.zeros(0, dtype=np.int64)
+        other = np.array([name not in self.scene.tools.names for name in self.scene.keypoints.names])
+        return np.flatnonzero(other & (sight.trust > 0.0))
+
+    def _solve(self, wxyz: FloatArray, tasks: list[Task]) -> FloatArray:
+        start = Pose(self.scene.start.skeleton, self.scene.start.root_position, SO3(wxyz))
+        result = solve_ik(
+            start.skeleton,
+            tasks,
+            start=start,
+            limits=self.scene.limits,
+            root="fixed",
+            max_iterations=self.iterations,
+            on_failure="return",
+        )
+        return result.pose.rotations.wxyz
 
 
-def _solve(scene, points, wxyz, targets, weights, rho, iters, lam=1e-4):
-    skel, ref = scene.start.skeleton, scene.start.rotations.wxyz
-    joints = np.flatnonzero(carriers(skel, points))
-    rho = np.broadcast_to(rho, (skel.num_joints,))[joints].repeat(3)
-    mask = np.zeros((len(points), len(joints)))
-    for t, j in enumerate(points.joints):
-        j = int(j)
-        while j > 0:
-            mask[t, np.flatnonzero(joints == j)] = 1
-            j = int(skel.parents[j])
-    n = len(wxyz)
-    roots = np.broadcast_to(scene.start.root_position, (n, 3))
-    for _ in range(iters):
-        pos, R = joint_frames(skel, roots, wxyz)
-        p = points.positions(pos, R)
-        e = targets - p
-        Rm = R.matrix()[:, joints]
-        lever = p[:, :, None, :] - pos[:, None, joints, :]
-        J = np.cross(np.swapaxes(Rm, -1, -2)[:, None], lever[..., None, :]) * mask[None, :, :, None, None]
-        J = J.transpose(0, 1, 4, 2, 3).reshape(n, len(points), 3, -1)
-        WJ = np.einsum("bij,nbjk->nbik", weights, J)
-        m = J.reshape(n, -1, J.shape[-1])
-        A = np.swapaxes(m, 1, 2) @ WJ.reshape(m.shape)
-        g = np.einsum("nbik,nbi->nk", WJ, e, optimize=True)
-        r = (SO3(ref[joints]).inverse() @ SO3(wxyz[:, joints])).log().reshape(n, -1)
-        A += (rho + lam) * np.eye(A.shape[-1])
-        g -= rho * r
-        d = np.linalg.solve(A, g[..., None])[..., 0].reshape(n, len(joints), 3)
-        new = wxyz.copy()
-        new[:, joints] = (SO3(wxyz[:, joints]) @ SO3.exp(d)).wxyz
-        wxyz = scene.allowed(new)
-    return wxyz
+def _task(points: ContactPoints, k: int, place: FloatArray, weight: FloatArray) -> PointTask:
+    return PointTask(int(points.joints[k]), place, point=points.offsets[k], weight=weight)

@@ -51,7 +51,7 @@ class EffectorFilter:
     limits: JointLimits | None = None
     likelihood: Likelihood | None = None  # one that suits the proposal, if not given
     depth_weight: float = 0.003  # [-] weight of the goals along the view, relative to across
-    rest_weight: float | FloatArray = 0.001  # [m²/rad²] springs towards the first pose, relative to the goals
+    rest_weight: float = 0.02  # [m²/rad²] springs of trunk, neck, collars and wrists to the first pose
     iterations: int = 6  # most steps of a decode; warm starts need few
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class EffectorFilter:
     def _frames(self, scene: Scene, rng: np.random.Generator) -> Iterator[TrackFrame]:
         likelihood = LIKELIHOODS[self.proposal] if self.likelihood is None else self.likelihood
         is_guided = self.proposal == "guided"
-        decoder = Decoder(scene, self.depth_weight, self.rest_weight, self.iterations, is_guided)
+        decoder = Decoder.of(scene, self.depth_weight, self.rest_weight, self.iterations, uses_rays=is_guided)
         covariance = scene.observations.camera.diagonal(*np.square(self.step_m))
         walk = EffectorWalk(scene, decoder, covariance, likelihood.sigma_px, is_guided)
         return follow(scene, walk, likelihood, self.num_particles, rng)
