@@ -48,6 +48,10 @@ class PoseModel(ABC):
     def root_rotations(self, coordinates: ArrayLike) -> SO3:
         """Turn of the root, batch ``(...)``: the identity unless the model covers the root's orientation too."""
 
+    @abstractmethod
+    def truncated(self, count: int) -> PoseModel:
+        """Return the model of the first ``count`` components."""
+
     @property
     def num_components(self) -> int:
         """How many coordinates a pose has."""
@@ -121,6 +125,11 @@ class PoseModel(ABC):
         wxyz = np.array(self.rotations(coordinates).wxyz)
         wxyz[:, 0] = self.root_rotations(coordinates).wxyz
         return SO3(wxyz)
+
+    def _count_to_keep(self, count: int) -> int:
+        if not 0 <= count <= self.num_components:
+            raise InputError(f"{count} components of a model of {self.num_components}", "Ask for no more than it has")
+        return count
 
     def _checked(self, coordinates: ArrayLike) -> FloatArray:
         return check_coordinates(coordinates, self.num_components)

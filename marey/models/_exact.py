@@ -76,10 +76,10 @@ def _orthonormal(arrays: ModelArrays, metric: FloatArray, x: FloatArray) -> tupl
     """
     flat = (np.sqrt(metric)[:, None, None] * arrays.basis).reshape(-1, arrays.basis.shape[2])
     if arrays.kind == LINEAR_TANGENT:
-        r = np.linalg.qr(flat, mode="r")
+        r = np.linalg.qr(flat)[1]
         mixing = np.linalg.solve(r, np.linalg.svd(x @ r.T, full_matrices=False)[2].T)
-        mixing = mixing * _signs(flat @ mixing)
-        x = np.linalg.solve(mixing, x.T).T.copy()
+        mixing = mixing * _signs(np.asarray(flat @ mixing, dtype=np.float64))
+        x = np.ascontiguousarray(np.linalg.solve(mixing, x.T).T, dtype=np.float64)
     else:
         _, s, vt = np.linalg.svd(flat, full_matrices=False)
         mixing = (vt.T / s) @ vt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,6 +73,12 @@ class GeodesicModel(PoseModel):
     def root_rotations(self, coordinates: ArrayLike) -> SO3:
         """Return the identity: the root stands outside this model."""
         return SO3.identity(*self._checked(coordinates).shape[:-1])
+
+    def truncated(self, count: int) -> GeodesicModel:
+        """Return the model of the first ``count`` geodesics."""
+        k = self._count_to_keep(count)
+        basis, shares = self.basis[..., :k], self.explained[:k]
+        return replace(self, basis=basis, explained=shares, deviations=self.deviations[:k])
 
     def __repr__(self) -> str:
         share = float(np.sum(self.explained))

@@ -20,7 +20,7 @@ def project(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, *, is_exa
 
 
 def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
-    r"""First kind: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`; second kind: so for one geodesic after the other."""
+    r"""First kind: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`; second kind: one geodesic after the other."""
     from marey.models._projection_kernels import greedy_coordinates, tangents
 
     if arrays.kind == GEODESIC_PRODUCT:
@@ -57,7 +57,8 @@ def solved(normals: FloatArray, slopes: FloatArray) -> FloatArray:
     """Steps ``(n, k)`` of least-squares problems with matrices ``(n, k, k)``, kept regular."""
     size = normals.shape[-1]
     ridge = DAMPING * np.trace(normals, axis1=-2, axis2=-1) + 1e-300
-    return np.linalg.solve(normals + ridge[:, None, None] * np.eye(size), slopes[..., None])[..., 0]
+    steps = np.linalg.solve(normals + ridge[:, None, None] * np.eye(size), slopes[..., None])
+    return np.asarray(steps, dtype=np.float64)[..., 0]
 
 
 def _descend(

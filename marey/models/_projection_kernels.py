@@ -138,7 +138,7 @@ def _accumulate(
 def joint_normals(
     kind: int, mean_wxyz: FloatArray, basis: FloatArray, wxyz: FloatArray, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Gauss-Newton matrices ``(J, 3 k, 3 k)`` and slopes ``(J, 3 k)`` over the frames, for the directions of each joint.
+    """Gauss-Newton matrices ``(J, 3 k, 3 k)`` and slopes ``(J, 3 k)`` over the frames, for the parts of each joint.
 
     With the coordinates held, a joint's part of the directions moves that joint alone.
     """

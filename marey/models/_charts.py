@@ -1,0 +1,64 @@
+r"""Three numbers for a rotation: rotation vectors, or Euler angles about x, then y, then z.
+
+Both charts tear somewhere, so a rotation has several triples; the one nearest to a reference is taken. Euler angles
+serve the comparison with methods that used them ([Safonova2006]_ §3.1.1) and never leave this package.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.lie import SO3
+
+SPACES = ("exponential", "euler")
+TURN = 2.0 * np.pi
+
+
+def to_chart(space: str, rotations: SO3, near: FloatArray | None = None) -> FloatArray:
+    """Triples ``(..., 3)`` [rad] of rotations, those nearest to ``near``, which broadcasts; the shortest without it."""
+    if space == "euler":
+        angles = euler_angles(rotations)
+        return angles if near is None else _nearest_angles(angles, near)
+    v = rotations.log()
+    return v if near is None else _nearest_vectors(v, near)
+
+
+def from_chart(space: str, triples: FloatArray) -> SO3:
+    """Rotations of triples ``(..., 3)`` [rad]."""
+    if space == "exponential":
+        return SO3.exp(triples)
+    about = [SO3.exp(triples[..., axis, None] * np.eye(3)[axis]) for axis in range(3)]
+    return about[2] @ about[1] @ about[0]
+
+
+def euler_angles(rotations: SO3) -> FloatArray:
+    r"""Angles ``(..., 3)`` about (x, y, z) with :math:`R = R_z R_y R_x`, from half-angle sums; [Bernardes2022]_.
+
+    At a middle angle of a quarter turn only the sum or difference of the others is determined; any pair will do.
+    """
+    w, x, y, z = np.moveaxis(rotations.wxyz, -1, 0)
+    a, b, c, d = w - y, x + z, y + w, z - x
+    plus, minus = np.arctan2(b, a), np.arctan2(d, c)
+    middle = 2.0 * np.arctan2(np.hypot(c, d), np.hypot(a, b)) - np.pi / 2
+    return np.stack([_wrapped(plus - minus), middle, _wrapped(plus + minus)], axis=-1)
+
+
+def _nearest_vectors(v: FloatArray, near: FloatArray) -> FloatArray:
+    """Of ``v`` and the same rotations the other way around, the nearest."""
+    length = np.linalg.norm(v, axis=-1, keepdims=True)
+    other = v * (1.0 - TURN / np.where(length > 0.0, length, np.inf))
+    is_nearer = np.sum((other - near) ** 2, axis=-1) < np.sum((v - near) ** 2, axis=-1)
+    return np.where(is_nearer[..., None], other, v)
+
+
+def _nearest_angles(angles: FloatArray, near: FloatArray) -> FloatArray:
+    """Of the two triples of each rotation, and their full turns, the nearest."""
+    flipped = np.stack([angles[..., 0] + np.pi, np.pi - angles[..., 1], angles[..., 2] + np.pi], axis=-1)
+    one, two = near + _wrapped(angles - near), near + _wrapped(flipped - near)
+    is_nearer = np.sum((two - near) ** 2, axis=-1) < np.sum((one - near) ** 2, axis=-1)
+    return np.where(is_nearer[..., None], two, one)
+
+
+def _wrapped(angles: FloatArray) -> FloatArray:
+    return (angles + np.pi) % TURN - np.pi
