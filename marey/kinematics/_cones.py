@@ -25,7 +25,7 @@ class ConeLimits(JointLimits):
     .. math:: R_j = c_j\,F_j \exp(0, s_y, s_z) \exp(t, 0, 0)\,F_j^{-1}, \quad
               (s_y/a)^2 + (s_z/b)^2 \le 1, \quad t_0 \le t \le t_1
 
-    [EngellNorregaard2012]_ §13. The source projects along the radius; we take the nearest point of the ellipse. The
+    [Engell2012]_ §13. The source projects along the radius; we take the nearest point of the ellipse. The
     violation is the distance in ``(s_y, s_z, t)``.
     """
 
@@ -106,7 +106,7 @@ class ReachConeLimits(JointLimits):
     """A polygon on the sphere of bone directions and an interval of twist for each joint ("reach cone").
 
     The polygon may bend inwards, as long as all of it is seen from its inner point; it has no holes. Its sides are
-    great arcs. [EngellNorregaard2012]_ §13. The violation joins the angle to the polygon and that of the twist.
+    great arcs. [Engell2012]_ §13. The violation joins the angle to the polygon and that of the twist.
     """
 
     kind: ClassVar[str] = "reach"

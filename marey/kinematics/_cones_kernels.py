@@ -155,7 +155,7 @@ def in_polygon(d: Vector, corners: FloatArray, count: int, inner: Vector) -> boo
     r"""Whether a direction lies in a spherical polygon all of whose points are seen from ``inner``.
 
     It is in wedge i if :math:`(c \times v_i) \cdot d \ge 0` and :math:`(v_{i+1} \times c) \cdot d \ge 0`, and inside
-    if then :math:`(v_i \times v_{i+1}) \cdot d \ge 0`. [EngellNorregaard2012]_ §13, after Wilhelms and Van Gelder.
+    if then :math:`(v_i \times v_{i+1}) \cdot d \ge 0`. [Engell2012]_ §13, after Wilhelms and Van Gelder.
     """
     for i in range(count):
         v, w = _vector(corners, i), _vector(corners, (i + 1) % count)

@@ -32,7 +32,7 @@ class JointLimits(ABC):
     """Which local rotations the joints of a skeleton may take; each joint has its own set.
 
     One method, :meth:`check`, knows the sets. Everything else follows from it, so that any kind of limit can be put
-    into any solver: the pluggable projection operator of [EngellNorregaard2012]_ §3.
+    into any solver: the pluggable projection operator of [Engell2012]_ §3.
     """
 
     kind: ClassVar[str]  # name in files and on the command line

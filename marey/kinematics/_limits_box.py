@@ -14,14 +14,14 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
 
-MARGIN_RAD = float(np.deg2rad(2.0))  # [rad] learnt intervals are widened so much ([EngellNorregaard2012]_ §13)
+MARGIN_RAD = float(np.deg2rad(2.0))  # [rad] learnt intervals are widened so much ([Engell2012]_ §13)
 AXES = "xyz"
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoxLimits(JointLimits):
-    r"""A box around the rotation vector of each joint, :math:`l_j \le \log R_j \le u_j`. [EngellNorregaard2012]_ §3.
+    r"""A box around the rotation vector of each joint, :math:`l_j \le \log R_j \le u_j`. [Engell2012]_ §3.
 
     The box is one of rotations: a vector and the one that turns the other way round count as the same. Bounds may be
     infinite; ``low = high`` freezes a coordinate. The violation is the distance of the rotation vector to the box.

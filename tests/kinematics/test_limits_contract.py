@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from marey.base import EPS, InputError
-from marey.kinematics import BoxLimits, ConeLimits, JointLimits, ReachConeLimits
+from marey.kinematics import (
+    BoxLimits,
+    ConeLimits,
+    EllipsoidLimits,
+    JointLimits,
+    QuaternionFieldLimits,
+    ReachConeLimits,
+    SdfLimits,
+    load_limits,
+)
 from marey.lie import SO3, geodesic_distance
+from marey.motion import Motion
 from marey.skeleton import HUMAN, EulerLimits, Pose, Skeleton
 
 STAR = np.array([[0.2, 1.0, 0.1], [0.1, 0.4, 0.2], [0.0, 0.3, 1.0], [-0.1, -0.1, 0.5], [0.1, -0.8, 0.3], [0.5, 0, -1]])
@@ -53,7 +65,49 @@ def make_reach() -> ReachConeLimits:
     )
 
 
-MAKERS = [make_box, make_euler, make_cones, make_reach]
+def wander() -> Motion:
+    """A clip in which every joint wanders; some have fewer freedoms than three."""
+    rng, t = np.random.default_rng(8), np.linspace(0.0, 6.0, 240)
+    turns = np.zeros((len(t), HUMAN.num_joints, 3))
+    for j in range(1, HUMAN.num_joints):
+        for i in range(3 if j % 4 else j % 3):
+            a, b, c = rng.uniform(0.3, 1.0, 3)
+            turns[:, j, i] = 0.9 * a * np.sin(2.0 * b * t + 6.0 * c) + 0.2 * np.sin(5.0 * c * t)
+    rest = SO3.exp(rng.normal(0.0, 0.5, (HUMAN.num_joints, 3)))
+    return Motion(HUMAN, 40.0, np.zeros((len(t), 3)), rest @ SO3.exp(turns), name="wander")
+
+
+def make_ellipsoids() -> EllipsoidLimits:
+    return EllipsoidLimits.from_clips(wander())
+
+
+def make_sdf() -> SdfLimits:
+    return SdfLimits.from_clips(wander(), resolution=12)
+
+
+def make_sdf_euler() -> SdfLimits:
+    return SdfLimits.from_clips(wander(), resolution=(10, 12, 9), metric="euler")
+
+
+def make_sdf_periodic() -> SdfLimits:
+    return SdfLimits.from_clips(wander(), resolution=(24, 12, 24), metric="euler_periodic")
+
+
+def make_field() -> QuaternionFieldLimits:
+    return QuaternionFieldLimits.from_clips(wander(), max_samples=40)
+
+
+MAKERS = [
+    make_box,
+    make_euler,
+    make_cones,
+    make_reach,
+    make_ellipsoids,
+    make_sdf,
+    make_sdf_euler,
+    make_sdf_periodic,
+    make_field,
+]
 
 
 @pytest.fixture(params=MAKERS, ids=lambda make: make.__name__[5:])
@@ -118,3 +172,16 @@ def test_another_skeleton_is_refused_by_name(limits: JointLimits) -> None:
         limits.project(Pose.rest(other))
     with pytest.raises(InputError, match="expected \\(any, 22\\)"):
         limits.project_rotations(SO3.identity(5, 2))
+
+
+def test_files_give_the_limits_back(limits: JointLimits, tmp_path: Path) -> None:
+    file = tmp_path / "limits.safetensors"
+    limits.save(file)
+    back = load_limits(file)
+    rotations = random_frames(np.random.default_rng(9), 50)
+    once, again = limits.check(rotations), back.check(rotations)
+    assert type(back) is type(limits) and back.skeleton.names == limits.skeleton.names
+    assert np.array_equal(once.projected.wxyz, again.projected.wxyz)
+    assert np.array_equal(once.violation, again.violation) and np.array_equal(once.gradient, again.gradient)
+    back.save(tmp_path / "again.safetensors")
+    assert file.read_bytes() == (tmp_path / "again.safetensors").read_bytes()

@@ -1,0 +1,212 @@
+"""Learnt angular limits: the smallest ellipsoid around a joint's rotations, in the tangent space at its own centre."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.kinematics._cones import check_batches, maybe_infinite
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
+from marey.kinematics._sdf import LOCAL_RAD, central
+from marey.kinematics._sdf_sample import inlier_pieces
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+CENTRE_TOL = 1e-8  # [rad] step at which the centre has settled
+MAX_OUTER = 100
+INNER_TOL = 1e-7  # [-] of the optimality conditions of the smallest ellipsoid
+MAX_INNER = 50_000
+RANK_RMS_RAD = (
+    1e-3  # [rad] a direction that varies less is no freedom; an absolute figure, as 0 < 0 would hold for none
+)
+FLOOR_RAD = float(np.deg2rad(0.5))  # [rad] least half axis
+HULL_SIZE = 200  # points; more are thinned to the corners of their hull, which changes nothing
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ellipsoid:
+    r"""The set :math:`\log(c^{-1}R)^T A \log(c^{-1}R) \le 1`, and how it was found."""
+
+    centre: SO3  # one rotation
+    frame: SO3  # one rotation: its columns are the axes
+    semi_axes: FloatArray  # (3,) [rad] largest first
+    rank: int  # in how many directions the samples vary
+    iterations: int  # of the centre
+    is_converged: bool
+    is_local: bool  # whether no sample is nearly half a turn from the centre
+
+    @property
+    def matrix(self) -> FloatArray:
+        """``A``, (3, 3) [1/rad²]."""
+        axes = self.frame.matrix()
+        return axes @ np.diag(self.semi_axes**-2.0) @ axes.T
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EllipsoidLimits(JointLimits):
+    """An ellipsoid of rotation vectors about a centre for each joint. [Tournier2011]_ §12.
+
+    The violation is the distance of the rotation vector to the ellipsoid.
+    """
+
+    kind: ClassVar[str] = "ellipsoid"
+
+    skeleton: Skeleton
+    centres: SO3  # batch (J,)
+    frames: SO3  # batch (J,): axes of the ellipsoids
+    semi_axes: FloatArray  # (J, 3) [rad] infinite is free
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        joints = self.skeleton.num_joints
+        check_batches(joints, centres=self.centres, frames=self.frames)
+        semi = maybe_infinite(self.semi_axes, (joints, 3), "semi_axes")
+        if np.any(semi <= 0.0):
+            raise InputError("a half axis is not positive", f"Give at least {FLOOR_RAD:.4f} rad to a frozen direction")
+        object.__setattr__(self, "semi_axes", semi)
+
+    @classmethod
+    def from_clips(cls, motions: Motion | Iterable[Motion], *, reject_outliers: bool = True) -> EllipsoidLimits:
+        """Learn from clips of one skeleton; the root is free, and so are joints that turn all the way round."""
+        from marey.kinematics._limits_fit import clips_of
+
+        skeleton, clips = clips_of(motions)
+        centres, frames = (SO3.identity(skeleton.num_joints).wxyz.copy() for _ in range(2))
+        semi, notes = np.full((skeleton.num_joints, 3), np.inf), list[str]()
+        for j in range(1, skeleton.num_joints):
+            found = fit_ellipsoid([clip[:, j] for clip in clips], reject_outliers=reject_outliers)
+            if found.is_local and found.is_converged:
+                centres[j], frames[j], semi[j] = found.centre.wxyz, found.frame.wxyz, found.semi_axes
+            else:
+                notes.append(f"{skeleton.names[j]}: left free, as its rotations are not localised")
+        return cls(skeleton, SO3(centres), SO3(frames), semi, tuple(notes))
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Nearest points of the ellipsoids."""
+        from marey.kinematics._ellipsoids_kernels import check_ellipsoids
+
+        out, violation, gradient = check_ellipsoids(flat_wxyz(rotations), *self._tables())
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def levels(self, rotations: SO3) -> tuple[FloatArray, FloatArray]:
+        r"""Level :math:`f_\varepsilon` ``(F, J)``, one on the surface, and its body gradient ``(F, J, 3)``.
+
+        .. math:: f_\varepsilon(q) = x^T A x,\quad d^b f_\varepsilon = 2\,x^T A\,J_r^{-1}(x),\quad x = \log(c^{-1}q)
+
+        [Tournier2011]_ §12.3.2, whose printed gradient lacks the centre and the Jacobian. Rows for solvers and dynamics.
+        """
+        from marey.kinematics._ellipsoids_kernels import ellipsoid_levels
+
+        rows = ellipsoid_levels(flat_wxyz(rotations), *self._tables())
+        return rows[..., 0], rows[..., 1:]
+
+    def _tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.centres.wxyz, self.frames.wxyz, self.semi_axes
+
+    def to_arrays(self) -> Arrays:
+        """Centres, axes and half axes."""
+        notes = np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8)
+        names = ("centres", "frames", "semi_axes")
+        return dict(zip(names, self._tables(), strict=True)) | {"notes": notes}
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> EllipsoidLimits:
+        """Undo :meth:`to_arrays`."""
+        notes = arrays["notes"].tobytes().decode()
+        axes = (SO3(arrays["centres"]), SO3(arrays["frames"]), arrays["semi_axes"])
+        return cls(skeleton, *axes, tuple(notes.split("\n")) if notes else ())
+
+    def __repr__(self) -> str:
+        return f"EllipsoidLimits({self.skeleton!r}, {int(np.isfinite(self.semi_axes[:, 0]).sum())} joints bounded)"
+
+
+def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Ellipsoid:
+    r"""Smallest ellipsoid around the rotations of a joint, in the tangent space at its own centre.
+
+    .. math:: t_i = \log(c^{-1}x_i),\quad (d, A) = \mathrm{MVEE}(t),\quad c \leftarrow c\exp(d)
+
+    until the centre settles. [Tournier2011]_ §12.2-12.3. The source starts at the identity and adds noise to joints
+    that do not use all directions; we start at the mean, fit in the directions that are used, and give the others a
+    least half axis.
+
+    Args:
+        clips: batches ``(F,)`` of the joint's local rotations.
+        reject_outliers: cut out what lies between two jumps of more than 1 rad.
+    """
+    rotations = SO3.concatenate(inlier_pieces(clips)[0] if reject_outliers else list(clips))
+    centre, iteration = central(rotations), 0
+    step = np.full(3, np.inf)
+    vectors = (centre.inverse() @ rotations).log()
+    while iteration < MAX_OUTER and np.linalg.norm(step) >= CENTRE_TOL:
+        step, _, _ = _smallest(vectors)
+        centre = centre @ SO3.exp(step)
+        vectors = (centre.inverse() @ rotations).log()
+        iteration += 1
+    _, matrix, rank = _smallest(vectors)
+    matrix = matrix / max(float(np.einsum("ni,ij,nj->n", vectors, matrix, vectors).max()), 1e-300) if rank else matrix
+    inverse_squares, axes = np.linalg.eigh(matrix)
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    semi = np.maximum(inverse_squares**-0.5, FLOOR_RAD)
+    is_local = bool(np.linalg.norm(vectors, axis=1).max() < LOCAL_RAD)
+    settled = bool(np.linalg.norm(step) < CENTRE_TOL)
+    return Ellipsoid(centre, SO3.from_matrix(axes), semi, rank, iteration, settled, is_local)
+
+
+def _smallest(vectors: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Centre ``(3,)``, matrix ``(3, 3)`` and rank of the smallest ellipsoid, thin in directions that are not used."""
+    mean = vectors.mean(axis=0)
+    _, spread, axes = np.linalg.svd(vectors - mean, full_matrices=False)
+    spread, axes = _three(spread, axes)
+    rank = int(np.count_nonzero(spread / np.sqrt(len(vectors)) > RANK_RMS_RAD))
+    local = vectors @ axes.T
+    centre = 0.5 * (local.min(axis=0) + local.max(axis=0))
+    inner = np.diag(np.full(3, FLOOR_RAD**-2.0))
+    if rank:
+        centre[:rank], inner[:rank, :rank] = enclosing_ellipsoid(local[:, :rank])
+    return axes.T @ centre, axes.T @ inner @ axes, rank
+
+
+def enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Centre ``(D,)`` and matrix ``(D, D)`` of the minimum-volume ellipsoid :math:`(t-d)^T A (t-d) \le 1`."""
+    dimension = points.shape[1]
+    if dimension == 1:
+        low, high = points.min(), points.max()
+        return np.array([0.5 * (low + high)]), np.array([[4.0 / (high - low) ** 2]])
+    from marey.kinematics._ellipsoids_kernels import minimum_volume_weights
+
+    thin = _hull(points)
+    scale = thin.std(axis=0)
+    u, _ = minimum_volume_weights(np.ascontiguousarray(thin / scale), INNER_TOL, MAX_INNER)
+    centre = thin.T @ u
+    moments = (thin.T * u) @ thin - np.outer(centre, centre)
+    matrix = np.linalg.inv(moments) / dimension
+    away = points - centre
+    return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
+
+
+def _hull(points: FloatArray) -> FloatArray:
+    """Corners of the convex hull of many points; all points where there is no proper hull."""
+    if len(points) <= HULL_SIZE:
+        return points
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        corners: Any = ConvexHull(points).vertices
+    except QhullError:
+        return points
+    return points[corners]
+
+
+def _three(spread: FloatArray, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Singular values and vectors, completed to three where there are fewer samples."""
+    if len(spread) == 3:
+        return spread, axes
+    full = np.linalg.svd(axes, full_matrices=True)[2]
+    return np.concatenate([spread, np.zeros(3 - len(spread))]), np.concatenate([axes, full[len(axes) :]])

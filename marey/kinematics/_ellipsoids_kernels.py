@@ -1,0 +1,131 @@
+"""Compiled ellipsoids: the smallest one around points, and the nearest point of one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, kernel
+from marey.kinematics._limits_kernels import (
+    Checked,
+    Vector,
+    conjugate,
+    exp,
+    log,
+    multiply,
+    pulled_back,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
+
+ROOT_STEPS = 60  # bisections: more halvings than a double has bits
+
+
+@kernel
+def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations: int) -> tuple[FloatArray, int]:
+    r"""Weights ``(N,)`` of the minimum-volume ellipsoid around points ``(N, D)``, and the iterations used.
+
+    Khachiyan's ascent with away steps on the lifted points :math:`(t, 1)`: the point that is farthest out gains
+    weight, or the one farthest in with weight loses some. The sensitivities :math:`g_i = Q_i^T X^{-1} Q_i` follow each
+    change of one weight by the Sherman-Morrison formula. [Tournier2011]_ §12.2, after Kumar and Yıldırım.
+    """
+    count, size = points.shape[0], points.shape[1] + 1
+    lifted = np.ones((count, size))
+    lifted[:, :-1] = points
+    u = np.full(count, 1.0 / count)
+    g = np.empty(count)
+    inverse = np.eye(size)
+    for iteration in range(max_iterations):
+        if iteration % 100 == 0:  # afresh now and then, against drift
+            moments = np.zeros((size, size))
+            for i in range(count):
+                moments += u[i] * np.outer(lifted[i], lifted[i])
+            inverse = np.ascontiguousarray(np.linalg.inv(moments))
+            for i in range(count):
+                g[i] = lifted[i] @ inverse @ lifted[i]
+        top, low = 0, -1
+        for i in range(count):
+            if g[i] > g[top]:
+                top = i
+            if u[i] > 0.0 and (low < 0 or g[i] < g[low]):
+                low = i
+        gain, loss = g[top] / size - 1.0, 1.0 - g[low] / size
+        if max(gain, loss) < tolerance:
+            return u, iteration
+        j = top if gain >= loss else low
+        step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
+        if j == low and gain < loss:
+            step = max(step, -u[j] / (1.0 - u[j]))
+        u *= 1.0 - step
+        u[j] = max(u[j] + step, 0.0)
+        along = inverse @ lifted[j]
+        share = step / (1.0 - step + step * g[j])
+        for i in range(count):
+            d = lifted[i] @ along
+            g[i] = (g[i] - share * d * d) / (1.0 - step)
+        inverse = (inverse - share * np.outer(along, along)) / (1.0 - step)
+    return u, max_iterations
+
+
+@kernel
+def nearest_in_ellipsoid(y: Vector, s: FloatArray) -> Vector:
+    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`: :math:`y_i s_i^2/(t + s_i^2)` with ``t`` by bisection."""
+    level = (y[0] / s[0]) ** 2 + (y[1] / s[1]) ** 2 + (y[2] / s[2]) ** 2
+    if level <= 1.0:
+        return y
+    a, b, c = s[0] * s[0], s[1] * s[1], s[2] * s[2]
+    low, high = 0.0, np.sqrt((s[0] * y[0]) ** 2 + (s[1] * y[1]) ** 2 + (s[2] * y[2]) ** 2)
+    for _ in range(ROOT_STEPS):
+        t = 0.5 * (low + high)
+        if (s[0] * y[0] / (t + a)) ** 2 + (s[1] * y[1] / (t + b)) ** 2 + (s[2] * y[2] / (t + c)) ** 2 > 1.0:
+            low = t
+        else:
+            high = t
+    return a * y[0] / (high + a), b * y[1] / (high + b), c * y[2] / (high + c)
+
+
+@kernel
+def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> Checked:
+    """Project rotations ``(F, J, 4)`` on ellipsoids of rotation vectors about centres; infinite ones are free.
+
+    Args:
+        wxyz: rotations.
+        centres: ``(J, 4)`` middle of each ellipsoid.
+        axes: ``(J, 4)`` frame of its axes.
+        semi: ``(J, 3)`` [rad] half its axes.
+    """
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        if np.isinf(semi[j, 0]):
+            continue
+        centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
+        for f in range(frames):
+            y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
+            p = nearest_in_ellipsoid(y, semi[j])
+            d = (y[0] - p[0], y[1] - p[1], y[2] - p[2])
+            square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+            if square == 0.0:
+                continue
+            g = rotate(frame, pulled_back(y, d))
+            write_rotation(out[f, j], multiply(centre, exp(rotate(frame, p))))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@kernel
+def ellipsoid_levels(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> FloatArray:
+    r"""Level :math:`f = x^T A x` and its body gradient :math:`2 J_r^{-T} A x`, ``(F, J, 4)``; zero for free joints."""
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out = np.zeros((frames, joints, 4))
+    for j in range(joints):
+        if np.isinf(semi[j, 0]):
+            continue
+        centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
+        for f in range(frames):
+            y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
+            a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
+            out[f, j, 0] = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
+            out[f, j, 1], out[f, j, 2], out[f, j, 3] = rotate(frame, pulled_back(y, a))
+    return out

@@ -1,0 +1,107 @@
+"""Limits as an implicit function of the quaternion: the model that distance fields are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+from marey.kinematics._cones import check_batches
+from marey.kinematics._limits import Arrays, JointLimits, LimitCheck, flat_wxyz
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import Skeleton
+
+MAX_SAMPLES = 200  # centres of bumps a joint; more cost time and say little new
+MIN_WIDTH = 0.02  # [-] half-width of a bump in quaternion units, about 2.3 degrees
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class QuaternionFieldLimits(JointLimits):
+    r"""Where a sum of bumps around sampled quaternions is above a level ("quaternion boundary field").
+
+    .. math:: \log\sum_i \exp\Big(-\frac{\|u - u_i\|^2}{2 w^2}\Big) \ge l
+
+    ``u`` is the vector part of the quaternion relative to a centre. [EngellNorregaard2012]_ §13, after Herda. The sum
+    runs over all samples, and the projection bisects the way to the nearest, so both are slow; voids stay voids. The
+    violation is :math:`2w\sqrt{2(l - \log\sum)}`, the angle to the level for a single bump.
+    """
+
+    kind: ClassVar[str] = "field"
+
+    skeleton: Skeleton
+    centres: SO3  # batch (J,)
+    samples: FloatArray  # (N, 3) vector parts, joint after joint
+    starts: IntArray  # (J + 1,) where each joint's samples begin; none is a free joint
+    widths: FloatArray  # (J,)
+    levels: FloatArray  # (J,)
+
+    def __post_init__(self) -> None:
+        joints = self.skeleton.num_joints
+        check_batches(joints, centres=self.centres)
+        object.__setattr__(self, "samples", frozen(self.samples, None, 3, name="samples"))
+        object.__setattr__(self, "starts", frozen_ints(self.starts, joints + 1, name="starts"))
+        object.__setattr__(self, "widths", frozen(self.widths, joints, name="widths"))
+        object.__setattr__(self, "levels", frozen(self.levels, joints, name="levels"))
+        if np.any(np.diff(self.starts) < 0) or self.starts[-1] > len(self.samples) or np.any(self.widths <= 0.0):
+            raise InputError("the samples of a quaternion field are out of order, or a width is not positive")
+
+    @classmethod
+    def from_clips(cls, motions: Motion | Iterable[Motion], *, max_samples: int = MAX_SAMPLES) -> QuaternionFieldLimits:
+        """Learn from clips of one skeleton; the root is free."""
+        from marey.kinematics._limits_field_kernels import log_density
+        from marey.kinematics._limits_fit import clips_of
+        from marey.kinematics._sdf import central
+        from marey.kinematics._sdf_sample import inlier_pieces
+
+        skeleton, clips = clips_of(motions)
+        joints = skeleton.num_joints
+        centres, kept = SO3.identity(joints).wxyz.copy(), list[FloatArray]([np.zeros((0, 3))])
+        widths, levels, starts = np.ones(joints), np.zeros(joints), np.zeros(joints + 1, dtype=np.int64)
+        for j in range(1, joints):
+            rotations = SO3.concatenate(inlier_pieces([clip[:, j] for clip in clips])[0])
+            centre = central(rotations)
+            local = (centre.inverse() @ rotations).canonical().wxyz[:, 1:]
+            few, reach = _spread_out(local, max_samples)
+            widths[j], centres[j] = max(reach, MIN_WIDTH), centre.wxyz
+            rows = [log_density(few, 0, len(few), (p[0], p[1], p[2]), widths[j])[0] for p in local.tolist()]
+            levels[j] = min(rows) - 1e-9
+            kept.append(few)
+            starts[j + 1] = starts[j] + len(few)
+        return cls(skeleton, SO3(centres), np.concatenate(kept), starts, widths, levels)
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Sum the bumps; bisect the way to the nearest sample."""
+        from marey.kinematics._limits_field_kernels import check_quaternion_field
+
+        tables = (self.centres.wxyz, self.samples, self.starts, self.widths, self.levels)
+        out, violation, gradient = check_quaternion_field(flat_wxyz(rotations), *tables)
+        return LimitCheck(SO3(out), violation, gradient)
+
+    def to_arrays(self) -> Arrays:
+        """Centres, samples, widths and levels."""
+        tables = {"samples": self.samples, "starts": self.starts, "widths": self.widths, "levels": self.levels}
+        return {"centres": self.centres.wxyz, **tables}
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> QuaternionFieldLimits:
+        """Undo :meth:`to_arrays`."""
+        tables = (arrays[name] for name in ("samples", "starts", "widths", "levels"))
+        return cls(skeleton, SO3(arrays["centres"]), *tables)
+
+    def __repr__(self) -> str:
+        return f"QuaternionFieldLimits({self.skeleton!r}, {len(self.samples)} samples)"
+
+
+def _spread_out(points: FloatArray, count: int) -> tuple[FloatArray, float]:
+    """At most ``count`` of the points, each as far as can be from those before; and how far the rest is from them."""
+    chosen = [0]
+    away = np.linalg.norm(points - points[0], axis=1)
+    while len(chosen) < min(count, len(points)) and away.max() > 0.25 * MIN_WIDTH:
+        chosen.append(int(np.argmax(away)))
+        away = np.minimum(away, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    return np.ascontiguousarray(points[chosen]), float(away.max())

@@ -1,0 +1,392 @@
+"""Compiled lookup and projection in distance fields on a grid, for points and for whole poses.
+
+A field is a table ``(I J K, 4)``, row by row the value and the gradient at a node, with its grid: ``shape``, ``origin``,
+``spacing`` and ``periodic``, three numbers each. An axis with one node is no axis: the field does not depend on it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.kinematics._limits_kernels import (
+    TURN,
+    Checked,
+    Quaternion,
+    Vector,
+    clamped,
+    conjugate,
+    exp,
+    log,
+    multiply,
+    pulled_back,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
+
+Grid = tuple[IntArray, FloatArray, FloatArray, BoolArray]
+
+FREE, LOG, ZYZ = 0, 1, 2  # charts: no limit, rotation vector, Euler angles Z-Y-Z
+MIN_SLOPE = 0.1  # [-] squared gradient below which a Newton step is shortened, near the medial axis
+KINK_SLOPE = 0.95  # [-] squared gradient below which two ways into the set blend: the medial axis is near
+CROSSING_STEPS = 24  # to find where the way to a feasible node enters the set; three are usual
+LOCK_SINE = 1e-8  # [-] sine of the middle Z-Y-Z angle below which the first angle takes the whole turn
+
+
+@kernel
+def _locate(x: float, origin: float, step: float, count: int, periodic: bool) -> tuple[int, int, float, float]:
+    """Two neighbour nodes on an axis, the part of the way between them, and how far the point is off the grid."""
+    if count == 1:
+        return 0, 0, 0.0, 0.0
+    u = (x - origin) / step
+    if periodic:
+        u -= np.floor(u / count) * count
+        first = min(int(u), count - 1)
+        return first, (first + 1) % count, u - first, 0.0
+    inside = clamped(u, 0.0, count - 1.0)
+    first = min(int(inside), count - 2)
+    return first, first + 1, inside - first, (u - inside) * step
+
+
+@kernel
+def _between(table: FloatArray, start: int, shape: IntArray, at: tuple, fraction: Vector) -> tuple:
+    """Trilinear value and its three slopes per unit of the cell."""
+    i0, i1, j0, j1, k0, k1 = at
+    nj, nk = shape[1], shape[2]
+    s, t, u = fraction
+    a000, a001 = table[start + (i0 * nj + j0) * nk + k0, 0], table[start + (i0 * nj + j0) * nk + k1, 0]
+    a010, a011 = table[start + (i0 * nj + j1) * nk + k0, 0], table[start + (i0 * nj + j1) * nk + k1, 0]
+    a100, a101 = table[start + (i1 * nj + j0) * nk + k0, 0], table[start + (i1 * nj + j0) * nk + k1, 0]
+    a110, a111 = table[start + (i1 * nj + j1) * nk + k0, 0], table[start + (i1 * nj + j1) * nk + k1, 0]
+    b00, b01 = a000 + s * (a100 - a000), a001 + s * (a101 - a001)
+    b10, b11 = a010 + s * (a110 - a010), a011 + s * (a111 - a011)
+    d0, d1 = (1.0 - t) * (a100 - a000) + t * (a110 - a010), (1.0 - t) * (a101 - a001) + t * (a111 - a011)
+    c0, c1 = b00 + t * (b10 - b00), b01 + t * (b11 - b01)
+    e = (1.0 - u) * (b10 - b00) + u * (b11 - b01)
+    return c0 + u * (c1 - c0), (1.0 - u) * d0 + u * d1, e, c1 - c0
+
+
+@kernel
+def field_value(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float, float, float, float]:
+    """Value at a point and its exact gradient; off the grid, the value at the border plus the way to it."""
+    shape, origin, spacing, periodic = grid
+    i0, i1, s, a = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
+    j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
+    k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
+    value, gx, gy, gz = _between(table, start, shape, (i0, i1, j0, j1, k0, k1), (s, t, u))
+    away = np.sqrt(a * a + b * b + c * c)
+    gx, gy, gz = gx / spacing[0], gy / spacing[1], gz / spacing[2]
+    if away > 0.0:
+        gx, gy, gz = a / away if a != 0.0 else gx, b / away if b != 0.0 else gy, c / away if c != 0.0 else gz
+    return value + away, gx, gy, gz
+
+
+@kernel
+def blended(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float, float, float, float]:
+    """Trilinear blend of the values and gradients at the nodes ([Engell2012]_ eq. 68); on the grid only."""
+    shape, origin, spacing, periodic = grid
+    i0, i1, s, _ = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
+    j0, j1, t, _ = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
+    k0, k1, u, _ = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
+    value = gx = gy = gz = 0.0
+    for corner in range(8):
+        i, wi = (i1, s) if corner & 1 else (i0, 1.0 - s)
+        j, wj = (j1, t) if corner & 2 else (j0, 1.0 - t)
+        k, wk = (k1, u) if corner & 4 else (k0, 1.0 - u)
+        weight, row = wi * wj * wk, start + (i * shape[1] + j) * shape[2] + k
+        value += weight * table[row, 0]
+        gx += weight * table[row, 1]
+        gy += weight * table[row, 2]
+        gz += weight * table[row, 3]
+    return value, gx, gy, gz
+
+
+@kernel
+def _on_axis(x: float, origin: float, step: float, count: int, periodic: bool) -> float:
+    """Nearest coordinate of the grid."""
+    return x if periodic or count == 1 else clamped(x, origin, origin + (count - 1) * step)
+
+
+@kernel
+def _refuge(nearest: IntArray, start: int, grid: Grid, x: Vector) -> Vector:
+    """Coordinates of the feasible node that is nearest to the node at a point; on periodic axes, the nearer copy."""
+    shape, origin, spacing, periodic = grid
+    node = np.empty(3, dtype=np.int64)
+    for a in range(3):
+        u = int(np.round((x[a] - origin[a]) / spacing[a]))
+        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
+    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
+    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
+    out = np.empty(3)
+    for a in range(3):
+        out[a] = x[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
+        if periodic[a]:
+            period = spacing[a] * shape[a]
+            out[a] += period * np.round((x[a] - out[a]) / period)
+    return out[0], out[1], out[2]
+
+
+@kernel
+def _along(p: Vector, q: Vector, t: float) -> Vector:
+    """Point the part ``t`` of the way from ``p`` to ``q``."""
+    return p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1]), p[2] + t * (q[2] - p[2])
+
+
+@kernel
+def _square(p: Vector, q: Vector) -> float:
+    return (p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2 + (p[2] - q[2]) ** 2
+
+
+@kernel
+def _descended(
+    table: FloatArray, start: int, grid: Grid, p: Vector, epsilon: float, steps: int, newton: bool
+) -> tuple[Vector, float, float]:
+    """Gradient steps into the set; the point, the value there, and the squared gradient where they began."""
+    value, gx, gy, gz = blended(table, start, grid, p)
+    slope = gx * gx + gy * gy + gz * gz
+    for _ in range(steps):
+        if value <= epsilon:
+            break
+        scale = value
+        if newton:  # to the middle of the band between the surface and the level
+            scale = (value - 0.5 * epsilon) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
+        q, level = (p[0] - scale * gx, p[1] - scale * gy, p[2] - scale * gz), value
+        value, gx, gy, gz = blended(table, start, grid, q)
+        if newton and value < 0.0:  # too deep: go back along the step to where the surface should be
+            r = _along(p, q, (level - 0.5 * epsilon) / (level - value))
+            found = field_value(table, start, grid, r)[0]
+            if found <= epsilon:
+                return r, found, slope
+        p = q
+    return p, field_value(table, start, grid, p)[0], slope
+
+
+@kernel
+def _foot(table: FloatArray, nearest: IntArray, start: int, grid: Grid, x: Vector, epsilon: float) -> Vector:
+    """Feasible point on the way to the nearest feasible node, slid to the foot of the perpendicular if that is nearer."""
+    goal = _refuge(nearest, start, grid, x)
+    low, high = 0.0, 1.0
+    above, below = field_value(table, start, grid, x)[0], field_value(table, start, grid, goal)[0]
+    for n in range(CROSSING_STEPS):
+        part = (above - 0.5 * epsilon) / max(above - below, 1e-300) if n % 4 < 3 else 0.5  # now and then a bisection
+        t = low + part * (high - low)
+        value = field_value(table, start, grid, _along(x, goal, t))[0]
+        if value <= epsilon:
+            high, below = t, value
+            if value >= 0.0:
+                break
+        else:
+            low, above = t, value
+    y = _along(x, goal, high)
+    _, gx, gy, gz = blended(table, start, grid, y)
+    away = ((x[0] - y[0]) * gx + (x[1] - y[1]) * gy + (x[2] - y[2]) * gz) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
+    z = (x[0] - away * gx, x[1] - away * gy, x[2] - away * gz)
+    z, value, _ = _descended(table, start, grid, z, epsilon, 1, True)
+    return z if value <= epsilon and _square(x, z) < _square(x, y) else y
+
+
+@kernel
+def field_project(
+    table: FloatArray, nearest: IntArray, start: int, grid: Grid, x: Vector, epsilon: float, how: tuple[int, bool, bool]
+) -> Vector:
+    r"""Bring a point into the feasible set: :math:`p \leftarrow p - \Phi\nabla\Phi / \|\nabla\Phi\|^2`, a few times.
+
+    Args:
+        table: the field.
+        nearest: the feasible node nearest to each node.
+        start: where this field begins in both.
+        grid: its shape, origin, spacing and periodic axes.
+        x: the point.
+        epsilon: level up to which points are feasible.
+        how: most steps; whether to divide by the squared gradient; whether to search the way to the nearest feasible
+            node too, where the steps did not do or began near the medial axis, where the gradient points nowhere.
+    """
+    steps, newton, fallback = how
+    shape, origin, spacing, periodic = grid
+    p = (
+        _on_axis(x[0], origin[0], spacing[0], shape[0], periodic[0]),
+        _on_axis(x[1], origin[1], spacing[1], shape[1], periodic[1]),
+        _on_axis(x[2], origin[2], spacing[2], shape[2], periodic[2]),
+    )
+    found, value, slope = _descended(table, start, grid, p, epsilon, steps, newton)
+    if not fallback or (value <= epsilon and slope >= KINK_SLOPE):
+        return found
+    foot = _foot(table, nearest, start, grid, p, epsilon)
+    return foot if value > epsilon or _square(p, foot) < _square(p, found) else found
+
+
+@kernel
+def values_at(table: FloatArray, grid: Grid, points: FloatArray) -> FloatArray:
+    """Value and gradient ``(N, 4)`` of a field at points ``(N, 3)``."""
+    out = np.empty((points.shape[0], 4))
+    for n in range(points.shape[0]):
+        x = (points[n, 0], points[n, 1], points[n, 2])
+        out[n, 0], out[n, 1], out[n, 2], out[n, 3] = field_value(table, 0, grid, x)
+    return out
+
+
+@kernel
+def project_points(
+    table: FloatArray, nearest: IntArray, grid: Grid, points: FloatArray, epsilon: float, how: tuple[int, bool, bool]
+) -> FloatArray:
+    """Project points ``(N, 3)`` into the feasible set of a field."""
+    out = np.empty_like(points)
+    for n in range(points.shape[0]):
+        x = (points[n, 0], points[n, 1], points[n, 2])
+        out[n, 0], out[n, 1], out[n, 2] = field_project(table, nearest, 0, grid, x, epsilon, how)
+    return out
+
+
+@kernel
+def zyz_angles(q: Quaternion) -> Vector:
+    r"""Angles of :math:`R_Z(\phi) R_Y(\psi) R_Z(\theta)` with :math:`0 \le \psi \le \pi`; no third one at the lock."""
+    w, x, y, z = q
+    r02, r12, r22 = 2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)
+    r20, r21 = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x)
+    sine = np.sqrt(r20 * r20 + r21 * r21)
+    psi = np.arctan2(sine, r22)
+    if sine < LOCK_SINE:
+        return np.arctan2(2.0 * (w * z - x * y), 1.0 - 2.0 * (x * x + z * z)), psi, 0.0
+    return np.arctan2(r12, r02), psi, np.arctan2(r21, -r20)
+
+
+@kernel
+def from_zyz(v: Vector) -> Quaternion:
+    """Quaternion of Z-Y-Z angles."""
+    first = (np.cos(0.5 * v[0]), 0.0, 0.0, np.sin(0.5 * v[0]))
+    second = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
+    third = (np.cos(0.5 * v[2]), 0.0, 0.0, np.sin(0.5 * v[2]))
+    return multiply(first, multiply(second, third))
+
+
+@kernel
+def _zyz_pulled_back(v: Vector, g: Vector) -> Vector:
+    r"""Body gradient of a function of Z-Y-Z angles; capped at the lock.
+
+    Body velocity :math:`R_Z(-\theta)(-\sin\psi\,\dot\phi,\ \dot\psi,\ \cos\psi\,\dot\phi + \dot\theta)`.
+    """
+    sine, cosine = np.sin(v[1]), np.cos(v[1])
+    if abs(sine) < LOCK_SINE:
+        sine = LOCK_SINE if sine >= 0.0 else -LOCK_SINE
+    a, b, c = (g[2] * cosine - g[0]) / sine, g[1], g[2]
+    ct, st = np.cos(v[2]), np.sin(v[2])
+    return ct * a + st * b, -st * a + ct * b, c
+
+
+@kernel
+def _near(angle: float, origin: float, step: float, count: int, periodic: bool) -> float:
+    """Same angle, by whole turns nearest to the middle of the grid."""
+    if periodic:
+        return angle
+    middle = origin + 0.5 * (count - 1) * step
+    return angle - TURN * np.round((angle - middle) / TURN)
+
+
+@kernel
+def zyz_near(v: Vector, grid: Grid) -> Vector:
+    """Z-Y-Z angles by whole turns nearest to the grid."""
+    shape, origin, spacing, periodic = grid
+    return (
+        _near(v[0], origin[0], spacing[0], shape[0], periodic[0]),
+        _near(v[1], origin[1], spacing[1], shape[1], periodic[1]),
+        _near(v[2], origin[2], spacing[2], shape[2], periodic[2]),
+    )
+
+
+@kernel
+def _chart_point(chart: int, q: Quaternion, table: FloatArray, start: int, grid: Grid) -> Vector:
+    """Coordinates of a rotation; of the two Z-Y-Z triples, the one where the field is lower."""
+    if chart == LOG:
+        return log(q)
+    v = zyz_angles(q)
+    first, second = zyz_near(v, grid), zyz_near((v[0] + np.pi, -v[1], v[2] + np.pi), grid)
+    if field_value(table, start, grid, second)[0] < field_value(table, start, grid, first)[0]:
+        return second
+    return first
+
+
+@kernel
+def _across(x: float, count: int, low: float, high: float) -> float:
+    """How far a coordinate that has no grid axis is outside its interval."""
+    return x - clamped(x, low, high) if count == 1 else 0.0
+
+
+@kernel
+def check_fields(
+    wxyz: FloatArray,
+    charts: IntArray,
+    before: FloatArray,
+    after: FloatArray,
+    table: FloatArray,
+    nearest: IntArray,
+    starts: IntArray,
+    shapes: IntArray,
+    origins: FloatArray,
+    spacings: FloatArray,
+    periodic: BoolArray,
+    across: FloatArray,
+    epsilons: FloatArray,
+    how: tuple[int, bool, bool],
+) -> Checked:
+    """Project rotations ``(F, J, 4)`` on the feasible sets of one field a joint; see ``SdfLimits`` for the tables."""
+    frames, joints = wxyz.shape[0], wxyz.shape[1]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    for j in range(joints):
+        if charts[j] == FREE:
+            continue
+        left, right, start, eps = quaternion_at(before, j), quaternion_at(after, j), starts[j], epsilons[j]
+        grid, n, (low, high) = (
+            (shapes[j], origins[j], spacings[j], periodic[j]),
+            shapes[j],
+            (across[j, 0], across[j, 1]),
+        )
+        for f in range(frames):
+            q = multiply(left, multiply(quaternion_at(wxyz[f], j), right))
+            x = _chart_point(charts[j], q, table, start, grid)
+            value, gx, gy, gz = field_value(table, start, grid, x)
+            beyond = max(value - eps, 0.0)
+            a = _across(x[0], n[0], low[0], high[0])
+            b = _across(x[1], n[1], low[1], high[1])
+            c = _across(x[2], n[2], low[2], high[2])
+            square = beyond * beyond + a * a + b * b + c * c
+            if square == 0.0:
+                continue
+            g = (beyond * gx + a, beyond * gy + b, beyond * gz + c)
+            g = rotate(right, pulled_back(x, g) if charts[j] == LOG else _zyz_pulled_back(x, g))
+            p = field_project(table, nearest, start, grid, x, eps, how) if beyond > 0.0 else x
+            p = (p[0] - a, p[1] - b, p[2] - c)
+            r = exp(p) if charts[j] == LOG else from_zyz(p)
+            write_rotation(out[f, j], multiply(conjugate(left), multiply(r, conjugate(right))))
+            violation[f, j] = np.sqrt(square)
+            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+    return out, violation, gradient
+
+
+@kernel
+def chart_coordinates(wxyz: FloatArray, chart: int) -> FloatArray:
+    """Rotation vectors or Z-Y-Z angles ``(N, 3)`` of quaternions ``(N, 4)``."""
+    out = np.empty((wxyz.shape[0], 3))
+    for n in range(wxyz.shape[0]):
+        q = quaternion_at(wxyz, n)
+        out[n, 0], out[n, 1], out[n, 2] = log(q) if chart == LOG else zyz_angles(q)
+    return out
+
+
+@kernel
+def unwrapped(angles: FloatArray) -> FloatArray:
+    """Z-Y-Z angles ``(N, 3)`` without jumps: each by the equal triple that is nearest to the one before."""
+    out = angles.copy()
+    for n in range(1, angles.shape[0]):
+        best = np.inf
+        for cover in range(2):
+            square = 0.0
+            triple = np.empty(3)
+            for a in range(3):
+                angle = angles[n, a] if cover == 0 else -angles[n, a] if a == 1 else angles[n, a] + np.pi
+                triple[a] = angle - TURN * np.round((angle - out[n - 1, a]) / TURN)
+                square += (triple[a] - out[n - 1, a]) ** 2
+            if square < best:
+                best = square
+                out[n] = triple
+    return out
