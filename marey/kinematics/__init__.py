@@ -14,6 +14,7 @@ from marey.kinematics._retarget import retarget
 from marey.kinematics._sdf import JointField, SdfLimits
 from marey.kinematics._sdf_field import DistanceField, Grid, build_field, make_grid
 from marey.kinematics._tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
+from marey.kinematics._track import TrackResult, track
 from marey.kinematics._two_bone import Limb, TwoBoneResult, solve_two_bone
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "ReachConeLimits",
     "SdfLimits",
     "Task",
+    "TrackResult",
     "TwoBoneResult",
     "build_field",
     "estimate_joints",
@@ -51,4 +53,5 @@ __all__ = [
     "retarget",
     "solve_ik",
     "solve_two_bone",
+    "track",
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Final
 
 import numpy as np
 
-from marey.base import InputError
+from marey.base import FloatArray, InputError
 from marey.kinematics._ik_problem import ROOTS, Problem, Root, boxes, compile_problem, targets_of
 from marey.kinematics._ik_result import IKResult, advice_for, status_of
-from marey.kinematics._ik_run import Guess, Method, Outcome, Run, method_named, projected_lm
+from marey.kinematics._ik_run import Guess, Outcome, Run, method_named, projected_lm
 from marey.kinematics._ik_space import Body, body_of, guess_from, metric_of, space_of
 from marey.kinematics._ik_starts import other_starts
 from marey.kinematics._limits import JointLimits
@@ -91,33 +92,20 @@ def solve_ik(
     if on_failure != "raise":
         check_on_failure(on_failure)
     body = body_of(model_or_skeleton, start, limits)
-    solver, default = method_named(method)
-    problem = _problem(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    run = Run(
-        problem,
-        targets_of(problem, tasks),
-        np.ones(len(problem.goals), dtype=np.bool_),
-        space_of(body, problem),
-        None if isinstance(limits, BoxLimits) or body.model is not None else limits,
-        default if max_iterations is None else max_iterations,
-        variant,
-        step,
-        metric_of(body, problem, start, variant),
-        start is not None,
-        np.zeros((default if max_iterations is None else max_iterations, 4)) if record else NO_HISTORY,
-        np.zeros((len(problem.goals), 3)),
-    )
+    problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
+    count = method_named(method)[1] if max_iterations is None else max_iterations
+    history = np.zeros((count, 4)) if record else NO_HISTORY
+    run = run_of(body, problem, targets_of(problem, tasks), limits, count, variant, step, start, history)
     guess = guess_from(body, start)
     moved = 0.0 if limits is None else float(limits.violations(SO3(guess.wxyz[None])).max())
-    outcome = _solve(
-        run, guess, solver, body, limits, RESTARTS if restarts is None and start is None else restarts or 0
-    )
+    tries = (RESTARTS if start is None else 0) if restarts is None else restarts
+    outcome = solve_guess(run, guess, method, body, limits, restarts=tries)
     result = _result(run, guess, outcome, tasks, limits, moved, body)
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
 
 
-def _problem(
+def compile_tasks(
     body: Body,
     tasks: Sequence[Task],
     limits: JointLimits | None,
@@ -138,8 +126,42 @@ def _problem(
     return compile_problem(body.skeleton, tasks, box, root, frozen_joints, (float(tolerance_m), float(tolerance_rad)))
 
 
-def _solve(run: Run, guess: Guess, solver: Method, body: Body, limits: JointLimits | None, restarts: int) -> Outcome:
-    """Solve from the guess, then from others while goals are missed; keep the best."""
+def run_of(
+    body: Body,
+    problem: Problem,
+    targets: FloatArray,
+    limits: JointLimits | None,
+    max_iterations: int,
+    variant: str | None,
+    step: float | None,
+    start: Pose | None,
+    history: FloatArray,
+) -> Run:
+    """Everything a solver needs but the guess."""
+    others = None if isinstance(limits, BoxLimits) or body.model is not None else limits
+    space, metric = space_of(body, problem), metric_of(body, start, variant)
+    errors = np.zeros((len(problem.goals), 3))
+    return Run(
+        problem,
+        targets,
+        problem.active,
+        space,
+        others,
+        max_iterations,
+        variant,
+        step,
+        metric,
+        start is not None,
+        history,
+        errors,
+    )
+
+
+def solve_guess(
+    run: Run, guess: Guess, method: str, body: Body, limits: JointLimits | None, *, restarts: int
+) -> Outcome:
+    """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
+    solver = method_named(method)[0]
     best = _hold(run, guess, solver(run, guess), limits, body)
     if best.stop == 0 or not restarts:
         return best
@@ -189,25 +211,26 @@ def _result(
     body: Body,
 ) -> IKResult:
     problem = run.problem
-    sizes = np.sqrt((run.errors * run.errors).sum(axis=1))
-    errors, reached = np.zeros(len(tasks)), np.ones(len(tasks), dtype=np.bool_)
-    if problem.goals:
-        rows = list(problem.goals)
-        errors[rows] = sizes
-        reached[rows] = sizes <= problem.layout.blocks.tolerances
-    places, angles = 0.0, 0.0
-    for size, is_angle in zip(sizes.tolist(), problem.is_angle, strict=True):
-        places, angles = (places, max(angles, size)) if is_angle else (max(places, size), angles)
-    status = status_of(problem, run.errors, outcome.stop, outcome.objective, outcome.gradient)
-    missed = [] if reached.all() else [_named(body.skeleton, tasks[i], i) for i in np.flatnonzero(~reached)]
+    errors, reached = [0.0] * len(tasks), [True] * len(tasks)
+    worst = [0.0, 0.0]
+    for i, (x, y, z), is_angle, tolerance in zip(
+        problem.goals, run.errors.tolist(), problem.is_angle, problem.tolerances, strict=True
+    ):
+        errors[i] = size = sqrt(x * x + y * y + z * z)
+        reached[i] = size <= tolerance
+        worst[is_angle] = max(worst[is_angle], size)
+    status = status_of(all(reached), outcome.stop, outcome.objective, outcome.gradient)
+    missed = [_named(body.skeleton, tasks[i], i) for i, is_met in enumerate(reached) if not is_met]
+    for array in (guess.root, guess.wxyz):
+        array.setflags(write=False)  # the pose may keep them as they are
     return IKResult(
         status,
         Pose(body.skeleton, guess.root, SO3(guess.wxyz)),
         outcome.iterations,
-        places,
-        angles,
-        errors,
-        reached,
+        worst[0],
+        worst[1],
+        np.array(errors),
+        np.array(reached),
         outcome.objective,
         outcome.gradient,
         outcome.evaluations,

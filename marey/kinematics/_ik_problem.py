@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.kinematics._ik_layout import (
     COM,
     LOOK_AT,
@@ -54,6 +54,8 @@ class Problem:
     goals: tuple[int, ...]  # which of the tasks are blocks, in order
     layout: Layout
     is_angle: tuple[bool, ...]  # of each block: its error is in rad, not in m
+    tolerances: tuple[float, ...]  # of each block [m] or [rad]
+    active: BoolArray  # (B,) all of them
     seek_optimum: bool  # springs, or several levels: stop at the optimum, not at the tolerance
     spring_weight: float  # of a pose task, its level counted; 0 without one
     spring_pose: Pose | None
@@ -94,10 +96,7 @@ def targets_of(problem: Problem, tasks: Sequence[Task]) -> FloatArray:
 
 def target_of(task: Task) -> FloatArray:
     """Target of a goal: places ``(..., 3)`` or quaternions ``(..., 4)``."""
-    if isinstance(task, OrientationTask):
-        return task.target.wxyz
-    assert not isinstance(task, PoseTask)
-    return np.asarray(task.target_world)
+    return task.goal
 
 
 def _compile(
@@ -125,7 +124,9 @@ def _compile(
     _check_moves(skeleton, tasks, goals, chains, layout)
     angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
     several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
-    return Problem(skeleton, tuple(goals), layout, angles, several, weight, pose, (skeleton, box, *tasks))
+    limits, active = tuple(blocks.tolerances.tolist()), np.ones(len(goals), dtype=np.bool_)
+    kept = (skeleton, box, *tasks)
+    return Problem(skeleton, tuple(goals), layout, angles, limits, active, several, weight, pose, kept)
 
 
 def joint_index(skeleton: Skeleton, joint: str | int) -> int:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from marey.base import BoolArray, FloatArray
-from marey.kinematics._ik_problem import Problem
 from marey.numerics import SolveStatus
 from marey.skeleton import Pose
 
@@ -59,9 +56,9 @@ def advice_for(status: SolveStatus, missed: list[str], has_limits: bool, start_m
     return f"Goals missed: {names}. Raise max_iterations or loosen the tolerances.{note}"
 
 
-def status_of(problem: Problem, errors: FloatArray, stop: int, objective: float, gradient: float) -> SolveStatus:
-    """Read how a compiled solver ended."""
-    if np.all(np.einsum("bi,bi->b", errors, errors) <= problem.layout.blocks.tolerances**2) and stop < 2:
+def status_of(is_reached: bool, stop: int, objective: float, gradient: float) -> SolveStatus:
+    """Read how a compiled solver ended: 0 reached, 1 stationary, 2 out of iterations."""
+    if is_reached and stop < 2:
         return SolveStatus.CONVERGED
     if stop == 1:
         return SolveStatus.INFEASIBLE if gradient <= KKT_TOL * (1.0 + objective) else SolveStatus.STALLED

@@ -38,11 +38,13 @@ def body_of(model_or_skeleton: PoseModel | Skeleton, start: Pose | None, limits:
     Raises:
         InputError: they do not, or the first argument is neither a model nor a skeleton.
     """
-    given = cast(object, model_or_skeleton)
-    if not isinstance(given, PoseModel | Skeleton):
-        raise InputError(f"cannot pose a {type(given).__name__}", "Give a Skeleton or a PoseModel")
-    model = given if isinstance(given, PoseModel) else None
-    skeleton = given if isinstance(given, Skeleton) else given.skeleton
+    model = None
+    if isinstance(model_or_skeleton, Skeleton):
+        skeleton = model_or_skeleton
+    elif isinstance(cast(object, model_or_skeleton), PoseModel):
+        model, skeleton = model_or_skeleton, model_or_skeleton.skeleton
+    else:
+        raise InputError(f"cannot pose a {type(model_or_skeleton).__name__}", "Give a Skeleton or a PoseModel")
     if start is not None and start.skeleton is not skeleton:
         _check_same(skeleton, start.skeleton, "the start is a pose")
         skeleton = start.skeleton if model is not None else skeleton
@@ -92,7 +94,7 @@ def _encode(model: PoseModel, pose: Pose) -> FloatArray:
     return np.array(model.encode(clip)[0])
 
 
-def metric_of(body: Body, problem: Problem, start: Pose | None, variant: str | None) -> FloatArray:
+def metric_of(body: Body, start: Pose | None, variant: str | None) -> FloatArray:
     """Kinetic energy of a unit step ``(n, n)``, trace n, for ``variant="kinetic"`` in a reduced space; else empty."""
     if body.model is None or variant != "kinetic":
         return NO_METRIC

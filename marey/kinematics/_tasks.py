@@ -14,6 +14,8 @@ from marey.lie import SO3
 from marey.skeleton import Pose
 
 ORIGIN: Final = (0.0, 0.0, 0.0)
+_ORIGIN: Final = frozen(ORIGIN, name="origin")
+NOWHERE: Final = frozen((), 0, name="nowhere")
 Weight = float | ArrayLike
 
 
@@ -30,10 +32,13 @@ class PointTask:
     point: ArrayLike = field(default=ORIGIN, kw_only=True)  # (3,) [m] in the joint's frame
     weight: Weight = field(default=1.0, kw_only=True)
     priority: int = field(default=0, kw_only=True)
-    key: tuple[object, ...] = field(init=False, repr=False)
+    key: tuple[object, ...] = field(init=False, repr=False)  # all but the target: tasks of one key share their arrays
+    goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "target_world", _places(self.target_world, "target_world"))
+        goal = _places(self.target_world, "target_world")
+        object.__setattr__(self, "target_world", goal)
+        object.__setattr__(self, "goal", goal)
         point, weight = _place(self.point, "point"), _weight(self.weight)
         object.__setattr__(self, "point", point)
         object.__setattr__(self, "weight", weight)
@@ -48,12 +53,14 @@ class OrientationTask:
     target: SO3  # batch () or, for clips, (F,): R_world_joint
     weight: Weight = field(default=1.0, kw_only=True)
     priority: int = field(default=0, kw_only=True)
-    key: tuple[object, ...] = field(init=False, repr=False)
+    key: tuple[object, ...] = field(init=False, repr=False)  # all but the target: tasks of one key share their arrays
+    goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
         if len(self.target.shape) > 1:
             raise InputError(f"target has batch {self.target.shape}", "Give one rotation, or one for each frame")
         weight = _weight(self.weight)
+        object.__setattr__(self, "goal", self.target.wxyz)
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "key", ("orientation", self.joint, *_bits(weight), _level(self.priority)))
 
@@ -68,10 +75,13 @@ class LookAtTask:
     point: ArrayLike = field(default=ORIGIN, kw_only=True)  # (3,) [m] in the joint's frame: the eye
     weight: Weight = field(default=1.0, kw_only=True)
     priority: int = field(default=0, kw_only=True)
-    key: tuple[object, ...] = field(init=False, repr=False)
+    key: tuple[object, ...] = field(init=False, repr=False)  # all but the target: tasks of one key share their arrays
+    goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "target_world", _places(self.target_world, "target_world"))
+        goal = _places(self.target_world, "target_world")
+        object.__setattr__(self, "target_world", goal)
+        object.__setattr__(self, "goal", goal)
         axis, point, weight = _place(self.axis, "axis"), _place(self.point, "point"), _weight(self.weight)
         length = float(np.linalg.norm(axis))
         if length < 1e-12:
@@ -89,10 +99,13 @@ class ComTask:
     target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
     weight: Weight = field(default=1.0, kw_only=True)
     priority: int = field(default=0, kw_only=True)
-    key: tuple[object, ...] = field(init=False, repr=False)
+    key: tuple[object, ...] = field(init=False, repr=False)  # all but the target: tasks of one key share their arrays
+    goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "target_world", _places(self.target_world, "target_world"))
+        goal = _places(self.target_world, "target_world")
+        object.__setattr__(self, "target_world", goal)
+        object.__setattr__(self, "goal", goal)
         weight = _weight(self.weight)
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "key", ("com", *_bits(weight), _level(self.priority)))
@@ -111,12 +124,14 @@ class PoseTask:
     weight: float = field(default=1.0, kw_only=True)
     root_weight: float = field(default=0.0, kw_only=True)  # [1/rad²] and [1/m²], of the root's turn and place
     priority: int = field(default=1, kw_only=True)
-    key: tuple[object, ...] = field(init=False, repr=False)
+    key: tuple[object, ...] = field(init=False, repr=False)  # all but the target: tasks of one key share their arrays
+    goal: FloatArray = field(init=False, repr=False)  # the target as numbers
 
     def __post_init__(self) -> None:
         for name, value in (("weight", self.weight), ("root_weight", self.root_weight)):
             if not (isfinite(value) and value >= 0.0):
                 raise InputError(f"{name} is {value}", "Give a number that is not negative")
+        object.__setattr__(self, "goal", NOWHERE)
         spec = (id(self.pose), self.joints, self.weight, self.root_weight)
         object.__setattr__(self, "key", ("pose", *spec, _level(self.priority)))
 
@@ -146,7 +161,7 @@ def _weight(weight: Weight) -> Weight:
 
 
 def _place(place: ArrayLike, name: str) -> FloatArray:
-    return frozen(place, 3, name=name)
+    return _ORIGIN if place is ORIGIN else frozen(place, 3, name=name)
 
 
 def _places(places: ArrayLike, name: str) -> FloatArray:

@@ -1,0 +1,209 @@
+"""Inverse kinematics of whole clips: each frame starts from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
+from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess
+from marey.kinematics._ik_problem import Problem, Root
+from marey.kinematics._ik_run import WARM_DAMPING, Guess, Run, method_named
+from marey.kinematics._ik_space import Body, body_of, guess_from
+from marey.kinematics._limits import JointLimits
+from marey.kinematics._tasks import Task
+from marey.lie import SO3
+from marey.models import PoseModel
+from marey.motion import Motion
+from marey.numerics import SolveStatus
+from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
+from marey.skeleton import Pose, Skeleton
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TrackResult:
+    """A clip that follows its tasks, and how near it came in each frame."""
+
+    status: SolveStatus  # CONVERGED when every goal is reached in every frame
+    motion: Motion
+    iterations: IntArray  # (F,)
+    errors: FloatArray  # (F, T) [m] or [rad]; 0 for a pose task and where a task was not valid
+    reached: BoolArray  # (F, T)
+    position_error_m: FloatArray  # (F,) [m] the largest of all places
+    coordinates: FloatArray | None  # (F, k) of the model, in a reduced space
+    advice: str
+
+    def __repr__(self) -> str:
+        frames, missed = len(self.reached), int((~self.reached.all(axis=1)).sum())
+        worst = 1e3 * float(self.position_error_m.max())
+        return f"TrackResult({self.status}, {frames} frames, {missed} with goals missed, worst {worst:.1f} mm)"
+
+
+def track(
+    model_or_skeleton: PoseModel | Skeleton,
+    task_trajectories: Sequence[Task],
+    *,
+    rate_hz: float = 120.0,
+    start: Pose | None = None,
+    limits: JointLimits | None = None,
+    method: str = "projected-lm",
+    valid: ArrayLike | None = None,
+    max_iterations: int | None = None,
+    tolerance_m: float = 1e-3,
+    tolerance_rad: float = 1e-3,
+    root: Root = "free",
+    frozen_joints: Sequence[str | int] = (),
+    variant: str | None = None,
+    step: float | None = None,
+    on_failure: OnFailure = "return",
+) -> TrackResult:
+    """Follow tasks through a whole clip; redundancy is settled by staying near the frame before.
+
+    [Engell2012]_ §1.1: coherence of the goals is what makes the answer smooth. The first frame is solved as
+    :func:`solve_ik` would, the others from the answer before; the default method runs as one compiled loop.
+
+    Args:
+        model_or_skeleton: what is posed.
+        task_trajectories: tasks whose targets have one row for each frame, or one that is held.
+        rate_hz: frames per second of the clip.
+        start: where the first frame begins.
+        limits: hold in every frame.
+        method: as in :func:`solve_ik`.
+        valid: ``(F, T)`` frames in which each task counts (a marker was seen); all by default.
+        max_iterations: of each frame.
+        tolerance_m: a place within this is reached [m].
+        tolerance_rad: an orientation within this is reached [rad].
+        root: ``"free"``, ``"turn"`` or ``"fixed"``.
+        frozen_joints: joints that keep their rotation.
+        variant: as in :func:`solve_ik`.
+        step: as in :func:`solve_ik`.
+        on_failure: ``"return"`` the clip with its errors, or ``"raise"``.
+
+    Raises:
+        InputError: targets of different lengths, and all that :func:`solve_ik` refuses.
+    """
+    check_on_failure(on_failure)
+    body = body_of(model_or_skeleton, start, limits)
+    _, default = method_named(method)
+    problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
+    targets = clip_targets(problem, task_trajectories)
+    active = _active(problem, len(targets), len(task_trajectories), valid)
+    count = default if max_iterations is None else max_iterations
+    run = run_of(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
+    run = replace(run, active=active[0])
+    guess = guess_from(body, start)
+    solve_guess(run, guess, method, body, limits, restarts=6 if start is None else 0)
+    clip = _follow(run, guess, method, body, limits, targets, active)
+    result = _result(body, problem, clip, rate_hz, active, len(task_trajectories))
+    raise_if_asked("track", result.status, result.advice, result, on_failure)
+    return result
+
+
+def clip_targets(problem: Problem, tasks: Sequence[Task]) -> FloatArray:
+    """Targets ``(F, B, 4)`` of all frames.
+
+    Raises:
+        InputError: the tasks have different numbers of frames, or none has more than one target.
+    """
+    goals = [tasks[i].goal for i in problem.goals]
+    lengths = {len(goal) for goal in goals if goal.ndim == 2}
+    if len(lengths) != 1 or 0 in lengths:
+        found = ", ".join(str(n) for n in sorted(lengths)) or "no"
+        raise InputError(f"tasks with {found} frames", "Give targets (F, 3) of one length; a single target is held")
+    targets = np.zeros((lengths.pop(), len(goals), 4))
+    for row, goal in enumerate(goals):
+        targets[:, row, : goal.shape[-1]] = goal
+    return targets
+
+
+def _active(problem: Problem, frames: int, tasks: int, valid: ArrayLike | None) -> BoolArray:
+    if valid is None:
+        return np.ones((frames, len(problem.goals)), dtype=np.bool_)
+    given = frozen_bools(valid, frames, tasks, name="valid")
+    return np.ascontiguousarray(given[:, list(problem.goals)])
+
+
+@dataclass(slots=True)
+class _Clip:
+    roots: FloatArray  # (F, 3)
+    wxyz: FloatArray  # (F, J, 4)
+    x: FloatArray  # (F, k)
+    errors: FloatArray  # (F, B, 3)
+    counts: FloatArray  # (F, 4) how it ended, iterations, objective, projected gradient
+
+
+def _follow(
+    run: Run,
+    guess: Guess,
+    method: str,
+    body: Body,
+    limits: JointLimits | None,
+    targets: FloatArray,
+    active: BoolArray,
+) -> _Clip:
+    frames, joints = len(targets), body.skeleton.num_joints
+    clip = _Clip(
+        np.empty((frames, 3)),
+        np.empty((frames, joints, 4)),
+        np.empty((frames, len(guess.x))),
+        np.zeros((frames, targets.shape[1], 3)),
+        np.zeros((frames, 4)),
+    )
+    p = run.problem
+    if method == "projected-lm" and body.model is None and run.limits is None:
+        from marey.kinematics._ik_kernels import solve_clip
+
+        solve_clip(
+            p.layout,
+            targets,
+            active,
+            guess.root,
+            guess.wxyz,
+            run.max_iterations,
+            p.seek_optimum,
+            WARM_DAMPING,
+            clip.roots,
+            clip.wxyz,
+            clip.errors,
+            clip.counts,
+        )
+        return clip
+    for f in range(frames):
+        frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f], is_warm=True)
+        outcome = solve_guess(frame, guess, method, body, limits, restarts=0)
+        clip.roots[f], clip.wxyz[f], clip.x[f] = guess.root, guess.wxyz, guess.x
+        clip.counts[f] = outcome.stop, outcome.iterations, outcome.objective, outcome.gradient
+    return clip
+
+
+def _result(
+    body: Body, problem: Problem, clip: _Clip, rate_hz: float, active: BoolArray, num_tasks: int
+) -> TrackResult:
+    frames = len(clip.roots)
+    sizes = np.sqrt((clip.errors**2).sum(axis=-1))
+    errors, reached = np.zeros((frames, num_tasks)), np.ones((frames, num_tasks), dtype=np.bool_)
+    rows = list(problem.goals)
+    errors[:, rows], reached[:, rows] = sizes, (sizes <= problem.layout.blocks.tolerances) | ~active
+    is_place = ~np.array(problem.is_angle, dtype=np.bool_)
+    places = sizes[:, is_place].max(axis=1) if is_place.any() else np.zeros(frames)
+    motion = Motion(body.skeleton, rate_hz, clip.roots, SO3(clip.wxyz), name="tracked")
+    status, advice = _verdict(reached, clip.counts)
+    coordinates = clip.x if body.model is not None else None
+    counts = clip.counts[:, 1].astype(np.int64)
+    return TrackResult(status, motion, counts, errors, reached, places, coordinates, advice)
+
+
+def _verdict(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
+    missed = np.flatnonzero(~reached.all(axis=1))
+    if not len(missed):
+        return SolveStatus.CONVERGED, "All goals are met in all frames."
+    first, total = int(missed[0]), len(missed)
+    if (counts[missed, 0] == 1).all():
+        advice = (
+            "Each is the nearest pose that could be found; move the goals, free the root, or loosen the tolerances."
+        )
+        return SolveStatus.INFEASIBLE, f"Goals are missed in {total} frames, first in frame {first}. {advice}"
+    return SolveStatus.ITERATION_LIMIT, f"Goals are missed in {total} frames, first in {first}. Raise max_iterations."
