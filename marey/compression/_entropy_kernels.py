@@ -18,11 +18,12 @@ from marey.base import IntArray, kernel
 Bytes = NDArray[np.uint8]
 
 MODELS: Final = 6  # counters that vote on a decision
-NODES: Final = 32  # decisions "has the magnitude more than d bits"
+NODES: Final = 16  # decisions "has the magnitude more than d bits"; the last one stands for all beyond
 MAX_BITS: Final = 30  # of a magnitude; larger ones are refused before coding
 BUCKETS: Final = 48  # half octaves of an expected magnitude, in 1/256
 RATIOS: Final = 12  # how unusual the neighbours are
 RECENT: Final = 16  # magnitudes kept apart in the contexts of neighbours
+STARTED: Final = np.uint32(3)  # decisions that a counter which begins with a law seems to have seen
 RATE_LIMIT: Final = 160  # a counter averages over about this many decisions at most
 ODDS_UNIT: Final = 256.0  # log-odds are in 1/256
 ODDS_LIMIT: Final = 2047
@@ -36,14 +37,14 @@ class Coder(NamedTuple):
     """All that coding changes; plain arrays, so that compiled functions share it."""
 
     interval: IntArray  # (4,) low and high end, next byte, code word
-    chances: NDArray[np.uint16]  # (MODELS, S) chance of a one in each context, in 1/65536
-    counts: NDArray[np.uint8]  # (MODELS, S) how often it was seen
+    counters: NDArray[np.uint32]  # (MODELS, S) chance of a one in 1/65536, times 256, plus how often it was seen
     weights: IntArray  # (GROUPS * NODES, MODELS)
     plain: NDArray[np.uint16]  # (P,) chances of bits below the first and of signs
     contexts: IntArray  # (MODELS,) where this decision looks
     odds: IntArray  # (MODELS,)
     stretch: IntArray  # (4096,) log-odds of a chance in 1/4096
     squash: IntArray  # (4096,) the way back, chance in 1/65536
+    rates: IntArray  # (RATE_LIMIT + 1,) how far a counter moves after so many decisions, in 1/65536
 
 
 def odds_tables() -> tuple[IntArray, IntArray]:
@@ -70,24 +71,21 @@ def magnitude_bucket(magnitude: int) -> int:
 
 
 @kernel
-def _start_chances(chances: NDArray[np.uint16], counts: NDArray[np.uint8], model: int, stride: int, times: int) -> None:
+def _start_counters(counters: NDArray[np.uint32], model: int, stride: int) -> None:
     """Begin the counters of a model whose contexts are ``(bucket, other)`` with a two-sided geometric law."""
     for bucket in range(BUCKETS):
-        bits = (bucket + 2) // 2
         mean = 0.02
         if bucket >= 2:
             mean = ((2.0 + (bucket & 1)) + 0.5) / 1024.0
-            for _ in range(bits):
+            for _ in range((bucket + 2) // 2):
                 mean *= 2.0
         theta = (np.sqrt(1.0 + mean * mean) - 1.0) / mean
         above = 2.0 * theta / (1.0 + theta)  # chance that the magnitude is not zero
         power = theta  # theta to the number of magnitudes with d bits
         for d in range(NODES):
-            level = min(max(above, 0.0005), 0.9995)
+            chance = np.uint32(65535.0 * min(max(above, 0.0005), 0.9995))
             for other in range(stride):
-                place = (bucket * stride + other) * NODES + d
-                chances[model, place] = np.uint16(level * 65535.0)
-                counts[model, place] = times
+                counters[model, (bucket * stride + other) * NODES + d] = (chance << np.uint32(8)) | STARTED
             above = power
             power = power * power
 
@@ -96,54 +94,51 @@ def _start_chances(chances: NDArray[np.uint16], counts: NDArray[np.uint8], model
 def new_coder(channels: int, stretch: IntArray, squash: IntArray) -> Coder:
     """Return a coder for the symbols of so many channels, before its first decision."""
     size = max(BUCKETS * BUCKETS, max(channels * RATIOS, channels * BUCKETS), RECENT * RECENT * 4) * NODES
-    chances = np.full((MODELS, size), 32768, dtype=np.uint16)
-    counts = np.zeros((MODELS, size), dtype=np.uint8)
-    _start_chances(chances, counts, 0, BUCKETS, 3)
-    _start_chances(chances, counts, 1, RATIOS, 3)
-    _start_chances(chances, counts, 4, RECENT, 3)
+    counters = np.full((MODELS, size), 32768 << 8, dtype=np.uint32)
+    _start_counters(counters, 0, BUCKETS)
+    _start_counters(counters, 1, RATIOS)
+    _start_counters(counters, 4, RECENT)
     interval = np.zeros(4, dtype=np.int64)
     interval[1] = 0xFFFFFFFF
     weights = np.full((GROUPS * NODES, MODELS), START_WEIGHT, dtype=np.int64)
     plain = np.full(MAX_BITS * MAX_BITS + 9 * channels, 32768, dtype=np.uint16)
     zeros = np.zeros(MODELS, dtype=np.int64)
-    return Coder(interval, chances, counts, weights, plain, zeros, zeros.copy(), stretch, squash)
+    rates = np.empty(RATE_LIMIT + 1, dtype=np.int64)
+    for seen in range(RATE_LIMIT + 1):
+        rates[seen] = 131072 // (2 * seen + 3)
+    return Coder(interval, counters, weights, plain, zeros, zeros.copy(), stretch, squash, rates)
 
 
 @kernel
 def open_stream(coder: Coder, data: Bytes) -> None:
     """Read the first code word of a stream."""
-    for _ in range(4):
-        _next_byte(coder, data)
+    word = 0
+    for place in range(4):
+        word = (word << 8) | (int(data[place]) if place < data.shape[0] else 0)
+    coder.interval[2], coder.interval[3] = 4, word
 
 
 @kernel
-def _next_byte(coder: Coder, data: Bytes) -> None:
-    place = coder.interval[2]
-    byte = data[place] if place < data.shape[0] else 0
-    coder.interval[3] = ((coder.interval[3] << 8) & 0xFFFFFFFF) | byte
-    coder.interval[2] = place + 1
-
-
-@kernel
-def code_bit(coder: Coder, data: Bytes, chance: int, bit: int, is_reading: bool) -> int:
+def code_bit(interval: IntArray, data: Bytes, chance: int, bit: int, is_reading: bool) -> int:
     """Write a bit, or read one, whose chance of being one is ``chance`` in 1/65536 (between 1 and 65535)."""
-    low, high = coder.interval[0], coder.interval[1]
+    low, high, word = interval[0], interval[1], interval[3]
     middle = low + (((high - low) * chance) >> 16)
     if is_reading:
-        bit = 1 if coder.interval[3] <= middle else 0
+        bit = 1 if word <= middle else 0
     if bit:
         high = middle
     else:
         low = middle + 1
     while ((low ^ high) & 0xFF000000) == 0:
+        place = interval[2]
         if is_reading:
-            _next_byte(coder, data)
+            word = ((word << 8) & 0xFFFFFFFF) | (int(data[place]) if place < data.shape[0] else 0)
         else:
-            data[coder.interval[2]] = high >> 24
-            coder.interval[2] += 1
+            data[place] = high >> 24
+        interval[2] = place + 1
         low = (low << 8) & 0xFFFFFFFF
         high = ((high << 8) & 0xFFFFFFFF) | 255
-    coder.interval[0], coder.interval[1] = low, high
+    interval[0], interval[1], interval[3] = low, high, word
     return bit
 
 
@@ -160,7 +155,7 @@ def close_stream(coder: Coder, data: Bytes) -> int:
 def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool) -> int:
     """Write or read a bit with one adaptive chance."""
     chance = int(coder.plain[place])
-    bit = code_bit(coder, data, min(max(chance, 64), 65472), bit, is_reading)
+    bit = code_bit(coder.interval, data, min(max(chance, 64), 65472), bit, is_reading)
     target = 65535 if bit else 0
     coder.plain[place] = chance + ((target - chance) >> 5)
     return bit
@@ -169,30 +164,24 @@ def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool
 @kernel
 def _code_mixed(coder: Coder, data: Bytes, node: int, group: int, bit: int, is_reading: bool) -> int:
     """Write or read decision ``node`` with all models; ``coder.contexts`` says where each looks."""
-    weights = coder.weights[group * NODES + node]
+    weights, counters, odds = coder.weights[group * NODES + node], coder.counters, coder.odds
     total = 0
     for m in range(MODELS):
-        odds = coder.stretch[coder.chances[m, coder.contexts[m] + node] >> 4]
-        coder.odds[m] = odds
-        total += weights[m] * odds
-    mixed = min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT)
-    chance = coder.squash[mixed + 2048]
-    bit = code_bit(coder, data, chance, bit, is_reading)
+        vote = coder.stretch[counters[m, coder.contexts[m] + node] >> 12]
+        odds[m] = vote
+        total += weights[m] * vote
+    chance = coder.squash[min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT) + 2048]
+    bit = code_bit(coder.interval, data, chance, bit, is_reading)
     error = (((bit << 16) - chance) >> 4) * LEARNING
-    for m in range(MODELS):
-        weights[m] += (coder.odds[m] * error + 0x8000) >> 16
-        _learn(coder, m, coder.contexts[m] + node, bit)
-    return bit
-
-
-@kernel
-def _learn(coder: Coder, model: int, place: int, bit: int) -> None:
-    seen = int(coder.counts[model, place])
-    chance = int(coder.chances[model, place])
     target = 65535 if bit else 0
-    coder.chances[model, place] = chance + (2 * (target - chance)) // (2 * seen + 3)
-    if seen < RATE_LIMIT:
-        coder.counts[model, place] = seen + 1
+    for m in range(MODELS):
+        weights[m] += (odds[m] * error + 0x8000) >> 16
+        place = coder.contexts[m] + node
+        counter = int(counters[m, place])
+        seen, level = counter & 255, counter >> 8
+        level += ((target - level) * coder.rates[seen]) >> 16
+        counters[m, place] = (level << 8) | min(seen + 1, RATE_LIMIT)
+    return bit
 
 
 @kernel
@@ -227,7 +216,9 @@ def code_number(
     coder.contexts[5] = ((near * RECENT + next_to) * 4 + min(group, 3)) * NODES
     magnitude = abs(value)
     bits = 0
-    while bits < MAX_BITS and _code_mixed(coder, data, bits, group, 1 if (magnitude >> bits) > 0 else 0, is_reading):
+    while bits < MAX_BITS:
+        if not _code_mixed(coder, data, min(bits, NODES - 1), group, 1 if (magnitude >> bits) > 0 else 0, is_reading):
+            break
         bits += 1
     if bits == 0:
         return 0

@@ -146,12 +146,13 @@ def _learn_one(p: Predictor, i: int) -> None:
         for a in range(FEATURES):
             spread[a, a] = 1.0
         return
-    share = p.surprise[i] / bottom
+    part, fresh = 1.0 / bottom, 1.0 / FORGETTING
+    share = p.surprise[i] * part
     trace = 0.0
     for a in range(size):
         p.weights[i, a] += gain[a] * share
         for b in range(a + 1):
-            value = (spread[a, b] - gain[a] * gain[b] / bottom) / FORGETTING
+            value = (spread[a, b] - gain[a] * gain[b] * part) * fresh
             spread[a, b] = value
             spread[b, a] = value
         trace += spread[a, a]
