@@ -56,9 +56,9 @@ def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatA
 def solved(normals: FloatArray, slopes: FloatArray) -> FloatArray:
     """Steps ``(n, k)`` of least-squares problems with matrices ``(n, k, k)``, kept regular."""
     size = normals.shape[-1]
-    ridge = DAMPING * np.trace(normals, axis1=-2, axis2=-1) + 1e-300
-    steps = np.linalg.solve(normals + ridge[:, None, None] * np.eye(size), slopes[..., None])
-    return np.asarray(steps, dtype=np.float64)[..., 0]
+    ridge = DAMPING * np.einsum("...ii->...", normals) + 1e-300
+    regular = normals + ridge[:, None, None] * np.eye(size)
+    return np.asarray(np.linalg.solve(regular, slopes[..., None]), dtype=np.float64)[..., 0]
 
 
 def _descend(

@@ -1,0 +1,109 @@
+"""`marey fit`: learn a pose model from clips."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marey.cli._common import Json, RateHz, Unit, load_clip, print_json, progress_bar, remark
+
+if TYPE_CHECKING:
+    from marey.models import PCA, PGA, PoseModel
+    from marey.motion import Motion
+
+METHODS = ("pga", "pga-exact", "pca", "pca-euler", "behaviour")
+
+
+def fit(
+    clips: Annotated[list[str], typer.Argument(metavar="CLIPS...", help="Motion files.", show_default=False)],
+    out: Annotated[str, typer.Option("-o", "--out", help="Model to write (.safetensors).", show_default=False)],
+    method: Annotated[str, typer.Option(help="pga, pga-exact, pca, pca-euler or behaviour.")] = "pga",
+    explained: Annotated[float, typer.Option(help="Share of the variance to keep.")] = 0.95,
+    components: Annotated[int | None, typer.Option(help="Number of components, instead of a share.")] = None,
+    kind: Annotated[str, typer.Option(help="Coordinates of pga: first or second kind.")] = "first",
+    weights: Annotated[str | None, typer.Option(help="lever: errors of pga count in metres, not radians.")] = None,
+    plot: Annotated[str | None, typer.Option(help="Also plot the explained variance to this picture.")] = None,
+    modes: Annotated[str | None, typer.Option(help="Also draw the first components to this picture.")] = None,
+    json: Json = False,
+    read_rate_hz: RateHz = None,
+    unit: Unit = None,
+) -> None:
+    """Learn a pose model from clips of the same joints.
+
+    The model maps a few coordinates to a whole pose; inverse kinematics and compression use it.
+    """
+    settings = _settings(method, explained, components, kind, weights)
+    motions = _load(clips, read_rate_hz, unit)
+    model = settings.fit(motions)
+    model.save(out)
+    facts = _facts(model, motions)
+    if json:
+        print_json(facts | {"file": out, "method": method})
+    else:
+        typer.echo(
+            f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
+            f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
+        )
+    _draw(model, plot, modes)
+
+
+def _settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:
+    from marey.base import UnknownNameError
+    from marey.models import PCA, PGA
+
+    if method not in METHODS:
+        raise UnknownNameError("method", method, "marey fit", METHODS)
+    if method.startswith("pga"):
+        how = "exact" if method == "pga-exact" else "linearised"
+        return PGA(components, explained, method=how, kind=kind, weights=weights)
+    if method == "behaviour" and components is None:
+        return PCA.behaviour(explained)
+    space, root = ("exponential", "none") if method == "pca" else ("euler", "auto" if method == "behaviour" else "none")
+    return PCA(components, explained, space=space, root=root)
+
+
+def _load(clips: list[str], rate_hz: float | None, unit: str | None) -> list[Motion]:
+    motions: list[Motion] = []
+    with progress_bar("reading") as report:
+        for number, clip in enumerate(clips):
+            motions.append(load_clip(clip, rate_hz=rate_hz, unit=unit))
+            report(number + 1, len(clips))
+    return motions
+
+
+def _facts(model: PoseModel, motions: list[Motion]) -> dict[str, Any]:
+    from marey.models import joint_error
+
+    error = joint_error(model, motions)
+    return {
+        "num_components": model.num_components,
+        "explained": float(model.explained.sum()),
+        "shares": model.explained.tolist(),
+        "num_clips": len(motions),
+        "num_frames": sum(motion.num_frames for motion in motions),
+        "mean_cm": error.mean_cm,
+        "p95_cm": error.p95_cm,
+        "max_cm": error.max_cm,
+    }
+
+
+def _draw(model: PoseModel, plot: str | None, modes: str | None) -> None:
+    if plot is not None:
+        from marey.models import plot_explained
+
+        figure: Any = plot_explained(model)
+        figure.savefig(plot)
+        remark(f"wrote {plot}")
+    if modes is not None:
+        import numpy as np
+
+        from marey.models import mode_strips
+        from marey.picture import film_strip, save_image
+
+        strips = mode_strips(model, lambda m: film_strip(m, count=m.num_frames, layout="grid", instants="time"))
+        if strips:
+            height = max(strip.shape[0] for strip in strips)
+            padded = [np.pad(s, ((height - s.shape[0], 0), (0, 0), (0, 0)), constant_values=255) for s in strips]
+            save_image(np.concatenate(padded), modes)
+            remark(f"wrote {modes}")
