@@ -7,10 +7,13 @@ from marey.kinematics._ik_result import IKResult
 from marey.kinematics._jacobian import point_jacobian, point_jacobians
 from marey.kinematics._limits import JointLimits, LimitCheck
 from marey.kinematics._limits_box import BoxLimits, EulerBoxLimits
+from marey.kinematics._limits_compare import LimitModel, LimitScore, compare_limits
 from marey.kinematics._limits_field import QuaternionFieldLimits
 from marey.kinematics._limits_file import load_limits
 from marey.kinematics._limits_fit import JointEstimate, estimate_joints, fit_limits
+from marey.kinematics._limits_plot import plot_limits
 from marey.kinematics._retarget import retarget
+from marey.kinematics._sculpt import LimitMesh, field_from_mesh, iso_surface, resculpted, shrink_wrap
 from marey.kinematics._sdf import JointField, SdfLimits
 from marey.kinematics._sdf_field import DistanceField, Grid, build_field, make_grid
 from marey.kinematics._tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
@@ -32,6 +35,9 @@ __all__ = [
     "JointLimits",
     "Limb",
     "LimitCheck",
+    "LimitMesh",
+    "LimitModel",
+    "LimitScore",
     "LookAtTask",
     "OrientationTask",
     "PointTask",
@@ -43,14 +49,20 @@ __all__ = [
     "TrackResult",
     "TwoBoneResult",
     "build_field",
+    "compare_limits",
     "estimate_joints",
+    "field_from_mesh",
     "fit_ellipsoid",
     "fit_limits",
+    "iso_surface",
     "load_limits",
     "make_grid",
+    "plot_limits",
     "point_jacobian",
     "point_jacobians",
+    "resculpted",
     "retarget",
+    "shrink_wrap",
     "solve_ik",
     "solve_two_bone",
     "track",

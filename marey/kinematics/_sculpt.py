@@ -1,0 +1,247 @@
+"""Sculpted limits: a feasible set as a surface that a person can edit, and back to a distance field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, FormatError, InputError, IntArray, MissingFileError, frozen, frozen_ints
+from marey.kinematics._sdf import JointField
+from marey.kinematics._sdf_field import DistanceField, Grid, field_from_function
+
+SMOOTH = (0.5, -0.53)  # Taubin's pair: a step that shrinks, one that swells a little more
+CONTAINED = 0.995  # share of the samples that a wrapped surface must hold
+MAX_PUSHES = 40
+MAX_CHECKED_FACES = 20_000  # the search for crossings looks at all pairs
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LimitMesh:
+    """A closed surface in the coordinates of a joint's chart; its inside is feasible."""
+
+    vertices: FloatArray  # (V, 3) [rad]
+    faces: IntArray  # (F, 3) anticlockwise seen from outside
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vertices", frozen(self.vertices, None, 3, name="vertices"))
+        object.__setattr__(self, "faces", frozen_ints(self.faces, None, 3, name="faces"))
+        if len(self.faces) and (self.faces.min() < 0 or self.faces.max() >= len(self.vertices)):
+            raise InputError("a face names a vertex that does not exist", f"Use 0 to {len(self.vertices) - 1}")
+
+    def euler_characteristic(self) -> int:
+        """Vertices minus edges plus faces: two for a sphere, zero for a torus."""
+        return len(self.vertices) - len(_edges(self.faces)) + len(self.faces)
+
+    def check(self) -> None:
+        """Refuse a surface that is open, has an edge on more than two faces, or passes through itself.
+
+        Raises:
+            InputError: with the faces at fault.
+        """
+        from marey.kinematics._sculpt_kernels import crossing_faces
+
+        half = np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]])
+        forward = {(int(a), int(b)) for a, b in half}
+        lonely = [i % len(self.faces) for i, (a, b) in enumerate(half.tolist()) if (b, a) not in forward]
+        if lonely or len(forward) < len(half) or not len(self.faces):
+            raise InputError(f"the surface is not closed and simple at faces {lonely[:8]}", "Close it")
+        if len(self.faces) > MAX_CHECKED_FACES:
+            raise InputError(f"a surface of {len(self.faces)} faces", f"Simplify it to {MAX_CHECKED_FACES}")
+        bad = crossing_faces(self.vertices, self.faces)
+        if len(bad):
+            raise InputError(f"the surface passes through itself at faces {bad[:8].tolist()}", "Pull them apart")
+
+    def distance(self, points: ArrayLike) -> FloatArray:
+        """Signed distance ``(N,)`` of points ``(N, 3)``, negative inside."""
+        from marey.kinematics._sculpt_kernels import mesh_distance
+
+        return mesh_distance(frozen(points, None, 3, name="points"), self.vertices, self.faces)[0]
+
+    def moved(self, move: Callable[[FloatArray], FloatArray]) -> LimitMesh:
+        """Return the surface with its vertices ``(V, 3)`` moved by a function; checked again."""
+        edited = LimitMesh(move(self.vertices.copy()), self.faces)
+        edited.check()
+        return edited
+
+    def save_obj(self, path: str | Path) -> None:
+        """Write a Wavefront OBJ file for a modelling program."""
+        rows = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in self.vertices.tolist()]
+        rows += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in self.faces.tolist()]
+        Path(path).write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def load_obj(path: str | Path) -> LimitMesh:
+    """Read the triangles of a Wavefront OBJ file, and check them.
+
+    Raises:
+        FormatError: a line cannot be read, or a face has more than three corners.
+    """
+    if not Path(path).is_file():
+        raise MissingFileError(str(path))
+    vertices: list[list[float]] = []
+    faces: list[list[int]] = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        word, *rest = line.split() or [""]
+        try:
+            if word == "v":
+                vertices.append([float(x) for x in rest[:3]])
+            elif word == "f":
+                faces.append([int(x.split("/")[0]) - 1 for x in rest])
+        except ValueError:
+            raise FormatError(f"cannot read '{line[:40]}'", str(path), number, "Write the file again.") from None
+        if faces and len(faces[-1]) != 3:
+            raise FormatError("a face that is no triangle", str(path), number, "Triangulate the surface.")
+    mesh = LimitMesh(np.array(vertices).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3))
+    mesh.check()
+    return mesh
+
+
+def iso_surface(field: DistanceField, level: float | None = None) -> LimitMesh:
+    """Surface on which a field of three axes has a level, its epsilon by default; closed even at the grid's border.
+
+    Marching tetrahedra; the source uses marching cubes, which can leave cracks. [EngellNorregaard2012]_ §14.4.
+    """
+    if not field.grid.is_axis.all():
+        raise InputError("a surface of a field with fewer than three axes", "Edit its interval instead")
+    grid, at = field.grid, field.epsilon if level is None else level
+    padded = np.pad(field.values, 1, constant_values=float(np.abs(field.values).max()) + 1.0)
+    return iso_mesh(padded, grid.origin - grid.spacing, grid.spacing, at)
+
+
+def iso_mesh(values: FloatArray, origin: FloatArray, spacing: FloatArray, level: float) -> LimitMesh:
+    """Surface on which values ``(I, J, K)`` on a grid cross a level."""
+    from marey.kinematics._sculpt_kernels import iso_triangles
+
+    keys = iso_triangles(np.ascontiguousarray(values), level)
+    edges, faces = np.unique(keys, return_inverse=True)
+    a, b = np.divmod(edges, values.size)
+    flat = values.ravel()
+    part = (level - flat[a]) / (flat[b] - flat[a]) if len(edges) else np.zeros(0)
+    at = [np.stack(np.unravel_index(nodes, values.shape), axis=-1) for nodes in (a, b)]
+    points = origin + spacing * (at[0] + part[:, None] * (at[1] - at[0]))
+    return LimitMesh(points.reshape(-1, 3), faces.reshape(-1, 3))
+
+
+def icosphere(subdivisions: int = 3) -> LimitMesh:
+    """Sphere of radius one from an icosahedron, every face cut in four so many times: 642 vertices for three."""
+    g = 0.5 * (1.0 + np.sqrt(5.0))
+    corners = np.array([[0, s, t * g] for s in (-1, 1) for t in (-1, 1)])
+    vertices = np.concatenate([np.roll(corners, i, axis=1) for i in range(3)])
+    from scipy.spatial import ConvexHull
+
+    faces = _outward(vertices, np.asarray(ConvexHull(vertices).simplices, dtype=np.int64))
+    for _ in range(subdivisions):
+        pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2)
+        edges, ids = np.unique(pairs, axis=0, return_inverse=True)
+        middle = ids.reshape(-1, 3) + len(vertices)
+        vertices = np.concatenate([vertices, vertices[edges].mean(axis=1)])
+        ab, bc, ca = middle.T
+        a, b, c = faces.T
+        faces = np.concatenate([np.stack(t, axis=-1) for t in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
+    return LimitMesh(vertices / np.linalg.norm(vertices, axis=1, keepdims=True), faces)
+
+
+def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10, subdivisions: int = 3) -> LimitMesh:
+    """Closed surface around a feasible set: a sphere drawn in along its rays, smoothed, and pushed out again.
+
+    [EngellNorregaard2012]_ §14.4. Rays that leave the set and enter it again are stopped at the outer side, so dents
+    seen from the centre are filled.
+
+    Args:
+        field: the set.
+        samples: points ``(N, 3)``; at least 99.5 % of them end up inside.
+        smoothing: passes of Taubin's filter.
+        subdivisions: of the sphere.
+    """
+    inside = field.grid.nodes()[(field.values <= field.epsilon).ravel()]
+    if not len(inside) or not field.grid.is_axis.all():
+        raise InputError("nothing to wrap: no feasible node, or fewer than three axes", "Use a finer grid")
+    points = frozen(samples, None, 3, name="samples")
+    centre = np.concatenate([inside, points]).mean(axis=0)
+    sphere = icosphere(subdivisions)
+    radii = _first_hits(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
+    neighbours = _neighbours(sphere.faces, len(radii))
+    for _ in range(smoothing):
+        for share in SMOOTH:
+            radii = radii + share * (neighbours(radii) - radii)
+    return _pushed_out(sphere, centre, radii, points)
+
+
+def field_from_mesh(mesh: LimitMesh, grid: Grid) -> DistanceField:
+    """Distance field of the inside of a closed surface; the surface is checked first."""
+    mesh.check()
+    return field_from_function(grid, mesh.distance)
+
+
+def resculpted(joint: JointField, mesh: LimitMesh, *, resolution: int | None = None) -> JointField:
+    """Return a joint's set replaced by the inside of an edited surface, on a grid around it."""
+    nodes = np.full(3, resolution) if resolution is not None else joint.field.grid.shape
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    spacing = (high - low) / (nodes - 5)
+    grid = Grid(nodes, low - 2.0 * spacing, spacing, np.zeros(3, dtype=bool))
+    return replace(joint, field=field_from_mesh(mesh, grid))
+
+
+def _first_hits(field: DistanceField, centre: FloatArray, rays: FloatArray, reach: float) -> FloatArray:
+    """Distance from the centre at which each ray, coming from outside, meets the set."""
+    steps = np.linspace(1.2 * reach, 0.0, 200)
+    radii = np.full(len(rays), 0.02 * reach)
+    waiting = np.ones(len(rays), dtype=bool)
+    for r in steps:
+        hit = waiting & (field.value(centre + r * rays) <= field.epsilon)
+        radii[hit], waiting = max(r, 0.02 * reach), waiting & ~hit
+    return radii
+
+
+def _neighbours(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArray]:
+    """Mean of a value over the neighbours of each vertex."""
+    pairs = _edges(faces)
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    degree = np.bincount(ends[:, 0], minlength=count)
+    return lambda values: np.bincount(ends[:, 0], weights=values[ends[:, 1]], minlength=count) / degree
+
+
+def _pushed_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray) -> LimitMesh:
+    r"""Move vertices out along their rays until the surface holds the samples.
+
+    A ray :math:`d = \sum_i w_i v_i` over the corners of its face meets the surface at :math:`1/\sum_i (w_i/r_i)`.
+    """
+    away = np.linalg.norm(points - centre, axis=1)
+    rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
+    faces, weights = _pierced(sphere, rays)
+    for _ in range(MAX_PUSHES):
+        excess = away * np.sum(weights / radii[faces], axis=1)
+        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED):
+            break
+        grown = radii.copy()
+        np.maximum.at(grown, faces, radii[faces] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
+        radii = grown
+    return LimitMesh(centre + radii[:, None] * sphere.vertices, sphere.faces)
+
+
+def _pierced(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Corners ``(N, 3)`` of the face that each ray leaves a sphere through, and its weights ``(N, 3)`` over them."""
+    inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
+    found, weights = np.zeros(len(rays), dtype=np.int64), np.zeros((len(rays), 3))
+    for start in range(0, len(rays), 1000):  # some rays at a time, against memory
+        shares = np.einsum("fij,nj->nfi", inverse, rays[start : start + 1000])
+        best = np.argmax(shares.min(axis=2), axis=1)
+        found[start : start + 1000] = best
+        weights[start : start + 1000] = shares[np.arange(len(best)), best]
+    return sphere.faces[found], weights
+
+
+def _edges(faces: IntArray) -> IntArray:
+    return np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2), axis=0)
+
+
+def _outward(vertices: FloatArray, faces: IntArray) -> IntArray:
+    a, b, c = (vertices[faces[:, i]] for i in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0.0
+    return np.where(inward[:, None], faces[:, ::-1], faces)

@@ -1,0 +1,176 @@
+"""Compiled surface work: iso-surfaces, distance and winding of a closed mesh, crossing triangles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+
+# Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
+# the surface has no cracks.
+TETRAHEDRA = np.array(
+    [[0, 1, 3, 7], [0, 3, 2, 7], [0, 2, 6, 7], [0, 6, 4, 7], [0, 4, 5, 7], [0, 5, 1, 7]], dtype=np.int64
+)
+
+
+@kernel
+def _edge(a: int, b: int, size: int) -> int:
+    return a * size + b if a < b else b * size + a
+
+
+@kernel
+def iso_triangles(values: FloatArray, level: float) -> IntArray:
+    """Triangles ``(T, 3)`` of the surface where a field ``(I, J, K)`` crosses a level, as numbers of grid edges.
+
+    Corners are numbered anticlockwise seen from where the field is higher.
+    """
+    ni, nj, nk = values.shape
+    size = values.size
+    flat = values.ravel()
+    out = np.empty((12 * (ni - 1) * (nj - 1) * (nk - 1), 3), dtype=np.int64)
+    count = 0
+    corner = np.empty(4, dtype=np.int64)
+    for i in range(ni - 1):
+        for j in range(nj - 1):
+            for k in range(nk - 1):
+                for t in range(6):
+                    inside = 0
+                    for v in range(4):
+                        bits = TETRAHEDRA[t, v]
+                        corner[v] = ((i + (bits & 1)) * nj + j + (bits >> 1 & 1)) * nk + k + (bits >> 2 & 1)
+                        inside += flat[corner[v]] < level
+                    if inside == 0 or inside == 4:
+                        continue
+                    count = _cut(corner, flat, level, inside, out, count, size)
+    return out[:count]
+
+
+@kernel
+def _cut(corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int, size: int) -> int:
+    """Triangles of one tetrahedron: one around a lone corner, two between two pairs."""
+    order = np.empty(4, dtype=np.int64)
+    n = 0
+    for below in (True, False):  # inner corners first, as an even rearrangement
+        for v in range(4):
+            if (flat[corner[v]] < level) == below:
+                order[n] = v
+                n += 1
+    swaps = 0
+    for a in range(4):
+        for b in range(a + 1, 4):
+            swaps += order[a] > order[b]
+    if swaps % 2:
+        if inside == 3:
+            order[0], order[1] = order[1], order[0]
+        else:
+            order[2], order[3] = order[3], order[2]
+    a, b, c, d = corner[order[0]], corner[order[1]], corner[order[2]], corner[order[3]]
+    if inside == 1:
+        out[count, 0], out[count, 1], out[count, 2] = _edge(a, b, size), _edge(a, c, size), _edge(a, d, size)
+        return count + 1
+    if inside == 3:
+        out[count, 0], out[count, 1], out[count, 2] = _edge(a, d, size), _edge(b, d, size), _edge(c, d, size)
+        return count + 1
+    out[count, 0], out[count, 1], out[count, 2] = _edge(a, c, size), _edge(a, d, size), _edge(b, d, size)
+    out[count + 1, 0], out[count + 1, 1], out[count + 1, 2] = _edge(a, c, size), _edge(b, d, size), _edge(b, c, size)
+    return count + 2
+
+
+@kernel
+def _triangle_square(p: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> float:
+    """Squared distance of a point to a triangle, by the region of its nearest feature."""
+    ab, ac, ap = b - a, c - a, p - a
+    d1, d2 = np.dot(ab, ap), np.dot(ac, ap)
+    if d1 <= 0.0 and d2 <= 0.0:
+        return np.dot(ap, ap)
+    bp = p - b
+    d3, d4 = np.dot(ab, bp), np.dot(ac, bp)
+    if d3 >= 0.0 and d4 <= d3:
+        return np.dot(bp, bp)
+    cp = p - c
+    d5, d6 = np.dot(ab, cp), np.dot(ac, cp)
+    if d6 >= 0.0 and d5 <= d6:
+        return np.dot(cp, cp)
+    vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
+    if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        r = ap - d1 / (d1 - d3) * ab
+    elif vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
+        r = ap - d2 / (d2 - d6) * ac
+    elif va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
+        r = bp - (d4 - d3) / ((d4 - d3) + (d5 - d6)) * (c - b)
+    else:
+        r = ap - (vb * ab + vc * ac) / (va + vb + vc)
+    return np.dot(r, r)
+
+
+@kernel
+def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+    r"""Signed distance ``(N,)`` of points to a closed mesh, negative inside, and the nearest face of each.
+
+    The sign is that of the generalised winding number, :math:`\frac1{4\pi}\sum\Omega`, which forgives small holes.
+    """
+    out, nearest = np.empty(points.shape[0]), np.empty(points.shape[0], dtype=np.int64)
+    for n in range(points.shape[0]):
+        best, angle = np.inf, 0.0
+        for f in range(faces.shape[0]):
+            a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
+            d = _triangle_square(points[n], a, b, c)
+            if d < best:
+                best, nearest[n] = d, f
+            u, v, w = a - points[n], b - points[n], c - points[n]
+            lu, lv, lw = np.sqrt(np.dot(u, u)), np.sqrt(np.dot(v, v)), np.sqrt(np.dot(w, w))
+            volume = (
+                u[0] * (v[1] * w[2] - v[2] * w[1])
+                + u[1] * (v[2] * w[0] - v[0] * w[2])
+                + u[2] * (v[0] * w[1] - v[1] * w[0])
+            )
+            below = lu * lv * lw + np.dot(u, v) * lw + np.dot(v, w) * lu + np.dot(w, u) * lv
+            angle += 2.0 * np.arctan2(volume, below)
+        out[n] = -np.sqrt(best) if angle > 2.0 * np.pi else np.sqrt(best)
+    return out, nearest
+
+
+@kernel
+def _pierces(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> bool:
+    """Whether a segment passes through the inside of a triangle."""
+    d, e1, e2 = q - p, b - a, c - a
+    h = np.array([d[1] * e2[2] - d[2] * e2[1], d[2] * e2[0] - d[0] * e2[2], d[0] * e2[1] - d[1] * e2[0]])
+    det = np.dot(e1, h)
+    if abs(det) < 1e-14:
+        return False
+    s = p - a
+    u = np.dot(s, h) / det
+    g = np.array([s[1] * e1[2] - s[2] * e1[1], s[2] * e1[0] - s[0] * e1[2], s[0] * e1[1] - s[1] * e1[0]])
+    v, t = np.dot(d, g) / det, np.dot(e2, g) / det
+    tiny = 1e-9
+    return u > tiny and v > tiny and u + v < 1.0 - tiny and tiny < t < 1.0 - tiny
+
+
+@kernel
+def crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
+    """Numbers of faces that are pierced by an edge of a face with which they share no corner."""
+    count = faces.shape[0]
+    low, high = np.empty((count, 3)), np.empty((count, 3))
+    for f in range(count):
+        for i in range(3):
+            low[f, i] = min(vertices[faces[f, 0], i], vertices[faces[f, 1], i], vertices[faces[f, 2], i])
+            high[f, i] = max(vertices[faces[f, 0], i], vertices[faces[f, 1], i], vertices[faces[f, 2], i])
+    is_bad = np.zeros(count, dtype=np.bool_)
+    for f in range(count):
+        for g in range(count):
+            apart = False
+            for i in range(3):
+                apart |= low[f, i] > high[g, i] or high[f, i] < low[g, i]
+            if apart or f == g:
+                continue
+            shared = False
+            for i in range(3):
+                for j in range(3):
+                    shared |= faces[f, i] == faces[g, j]
+            if shared:
+                continue
+            a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
+            for i in range(3):
+                if _pierces(vertices[faces[g, i]], vertices[faces[g, (i + 1) % 3]], a, b, c):
+                    is_bad[f] = is_bad[g] = True
+    return np.flatnonzero(is_bad)
