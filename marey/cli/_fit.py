@@ -11,7 +11,9 @@ from marey.cli._common import Json, RateHz, Unit, load_clip, print_json, progres
 if TYPE_CHECKING:
     from marey.models import PCA, PGA, PoseModel
     from marey.motion import Motion
+    from marey.picture import Image
 
+WIDTH, HEIGHT, LETTER = 1200, 420, 14  # [pixel] of a strip of one component
 METHODS = ("pga", "pga-exact", "pca", "pca-euler", "behaviour")
 
 
@@ -96,14 +98,28 @@ def _draw(model: PoseModel, plot: str | None, modes: str | None) -> None:
         figure.savefig(plot)
         remark(f"wrote {plot}")
     if modes is not None:
-        import numpy as np
+        from marey.picture import save_image
 
-        from marey.models import mode_strips
-        from marey.picture import film_strip, save_image
+        save_image(mode_picture(model), modes)
+        remark(f"wrote {modes}")
 
-        strips = mode_strips(model, lambda m: film_strip(m, count=m.num_frames, layout="grid", instants="time"))
-        if strips:
-            height = max(strip.shape[0] for strip in strips)
-            padded = [np.pad(s, ((height - s.shape[0], 0), (0, 0), (0, 0)), constant_values=255) for s in strips]
-            save_image(np.concatenate(padded), modes)
-            remark(f"wrote {modes}")
+
+def mode_picture(model: PoseModel, components: int = 4) -> Image:
+    """The first components as film strips, from -2 to +2 deviations, one below the other ``(H, W, 3)``."""
+    import numpy as np
+
+    from marey.models import mode_strips
+
+    strips = mode_strips(model, _strip, components=components)
+    return np.concatenate(strips) if strips else _strip(model.decode(np.zeros((1, 0)), rate_hz=1.0))
+
+
+def _strip(motion: Motion) -> Image:
+    """Film strip whose line of times gives way to the name of the component."""
+    from marey.picture import Label, film_strip, write_labels
+
+    drawn = film_strip(
+        motion, count=motion.num_frames, width=WIDTH, height=HEIGHT, layout="grid", instants="time", caption=False
+    )
+    bare = drawn[: HEIGHT - 4 * LETTER].copy()
+    return write_labels(bare, [Label(motion.name, LETTER, bare.shape[0] - LETTER, LETTER, centred=False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from marey.base import InputError
 from marey.models._contract import PoseModel
 from marey.models._selection import SelectionCurve
-from marey.motion import Motion
+from marey.motion import Contacts, Motion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +86,8 @@ def mode_strips(
 
 
 def _named(motion: Motion, name: str) -> Motion:
-    return Motion(motion.skeleton, motion.rate_hz, motion.root_positions, motion.rotations, name=name)
+    nothing = Contacts((), np.zeros((motion.num_frames, 0), dtype=np.bool_))  # a component touches no ground
+    return replace(motion, contacts=nothing, name=name)
 
 
 def _axes(count: int) -> tuple[Any, list[Any]]:

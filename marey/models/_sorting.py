@@ -53,7 +53,7 @@ def sort_subjects(scores: ArrayLike, examples: Mapping[str, int]) -> tuple[str, 
         raise InputError(f"examples {dict(examples)} among {len(x)} units", "Give one row of each subject")
     names = tuple(examples)
     groups = k_means(x, x[list(examples.values())])
-    return tuple(names[group] for group in groups.tolist())
+    return tuple(names[int(group)] for group in groups)
 
 
 def outliers(scores: ArrayLike) -> BoolArray:

@@ -67,7 +67,7 @@ def fit_speed_law(
 def _least_squares(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     centred = s - s.mean()
     spread = float(centred @ centred)
-    slope = centred @ y / spread if spread > 0.0 else np.zeros(y.shape[1])
+    slope = np.asarray(centred @ y / spread if spread > 0.0 else np.zeros(y.shape[1]), dtype=np.float64)
     return slope, y.mean(axis=0) - slope * s.mean()
 
 
@@ -76,7 +76,7 @@ def _medians(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     i, j = np.triu_indices(len(s), k=1)
     differ = s[i] != s[j]
     if not differ.any():
-        return np.zeros(y.shape[1]), np.median(y, axis=0)
+        return np.zeros(y.shape[1]), np.asarray(np.median(y, axis=0), dtype=np.float64)
     i, j = i[differ], j[differ]
-    slope = np.median((y[i] - y[j]) / (s[i] - s[j])[:, None], axis=0)
-    return slope, np.median(y - slope * s[:, None], axis=0)
+    slope = np.asarray(np.median((y[i] - y[j]) / (s[i] - s[j])[:, None], axis=0), dtype=np.float64)
+    return slope, np.asarray(np.median(y - slope * s[:, None], axis=0), dtype=np.float64)
