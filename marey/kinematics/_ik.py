@@ -190,7 +190,7 @@ def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None, 
     box = limits if isinstance(limits, BoxLimits) else None
     repair = replace(
         run,
-        problem=replace(run.problem, layout=run.problem.layout._replace(box=boxes(body.skeleton, box))),
+        problem=run.problem.with_box(boxes(body.skeleton, box)),
         space=None,
         limits=None if box is not None else limits,
         is_warm=True,

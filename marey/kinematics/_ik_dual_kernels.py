@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import sqrt
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import Blocks, Box, Lists, Springs
+from marey.kinematics._ik_layout import COM, POINT, Blocks, Box, Lists, Springs
 
 
 @kernel
@@ -92,35 +92,68 @@ def dual_matrix(
     blocks: Blocks,
     lists: Lists,
     damping: float,
-    shift_ease: float,
+    ease: FloatArray,
+    is_limited: bool,
     shifts: FloatArray,
     turns: FloatArray,
     eased: FloatArray,
     S: FloatArray,
 ) -> None:
     r"""Write the upper triangle of :math:`J G J^T + \lambda W^{-1}` ``(3 B, 3 B)``."""
-    starts, firsts, seconds, softness = lists.pair_start, lists.pair_first, lists.pair_second, blocks.softness
-    pair, g = 0, shift_ease
+    kinds, softness, g, pair = blocks.kinds, blocks.softness, ease[ease.shape[0] - 1], 0
     for e in range(softness.shape[0]):
         for f in range(e + 1):
-            start, stop = starts[pair], starts[pair + 1]
-            pair += 1
+            both = (kinds[e] == POINT or kinds[e] == COM) and (kinds[f] == POINT or kinds[f] == COM)
             for r in range(3):  # rows of f, columns of e: f <= e, so this is the upper triangle
                 x, y, z = g * shifts[f, r, 0], g * shifts[f, r, 1], g * shifts[f, r, 2]
-                a = x * shifts[e, 0, 0] + y * shifts[e, 0, 1] + z * shifts[e, 0, 2]
-                b = x * shifts[e, 1, 0] + y * shifts[e, 1, 1] + z * shifts[e, 1, 2]
-                c = x * shifts[e, 2, 0] + y * shifts[e, 2, 1] + z * shifts[e, 2, 2]
-                for k in range(start, stop):
-                    i, m = seconds[k], firsts[k]
-                    x, y, z = turns[i, r, 0], turns[i, r, 1], turns[i, r, 2]
-                    a += x * eased[m, 0, 0] + y * eased[m, 0, 1] + z * eased[m, 0, 2]
-                    b += x * eased[m, 1, 0] + y * eased[m, 1, 1] + z * eased[m, 1, 2]
-                    c += x * eased[m, 2, 0] + y * eased[m, 2, 1] + z * eased[m, 2, 2]
-                if e == f:
-                    a += damping * softness[e, r, 0]
-                    b += damping * softness[e, r, 1]
-                    c += damping * softness[e, r, 2]
-                S[3 * f + r, 3 * e], S[3 * f + r, 3 * e + 1], S[3 * f + r, 3 * e + 2] = a, b, c
+                for c in range(3):
+                    total = x * shifts[e, c, 0] + y * shifts[e, c, 1] + z * shifts[e, c, 2]
+                    S[3 * f + r, 3 * e + c] = total + (damping * softness[e, r, c] if e == f else 0.0)
+            if both and not is_limited:
+                add_levers(lists, pair, 3 * f, 3 * e, ease, turns, S)
+            else:
+                add_products(lists, pair, 3 * f, 3 * e, turns, eased, S)
+            pair += 1
+
+
+@kernel
+def add_levers(
+    lists: Lists, pair: int, row: int, column: int, ease: FloatArray, turns: FloatArray, S: FloatArray
+) -> None:
+    r"""Add :math:`\sum_j g_j [l_f]_\times [l_e]_\times^T = \sum_j g_j ((l_e \cdot l_f) I - l_e l_f^T)` over common joints."""
+    firsts, seconds, chain = lists.pair_first, lists.pair_second, lists.chain
+    a = b = c = d = e = f = h = i = j = 0.0
+    for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
+        m, n = firsts[k], seconds[k]
+        g = ease[chain[n]]
+        x, y, z = turns[m, 1, 2], turns[m, 2, 0], turns[m, 0, 1]  # the lever inside -[l]x
+        u, v, w = g * turns[n, 1, 2], g * turns[n, 2, 0], g * turns[n, 0, 1]
+        a, b, c = a + y * v + z * w, b - x * v, c - x * w
+        d, e, f = d - y * u, e + x * u + z * w, f - y * w
+        h, i, j = h - z * u, i - z * v, j + x * u + y * v
+    S[row, column] += a
+    S[row, column + 1] += b
+    S[row, column + 2] += c
+    S[row + 1, column] += d
+    S[row + 1, column + 1] += e
+    S[row + 1, column + 2] += f
+    S[row + 2, column] += h
+    S[row + 2, column + 1] += i
+    S[row + 2, column + 2] += j
+
+
+@kernel
+def add_products(
+    lists: Lists, pair: int, row: int, column: int, turns: FloatArray, eased: FloatArray, S: FloatArray
+) -> None:
+    r"""Add :math:`\sum_j L_f G L_e^T` over common joints."""
+    firsts, seconds = lists.pair_first, lists.pair_second
+    for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
+        m, n = firsts[k], seconds[k]
+        for r in range(3):
+            x, y, z = turns[n, r, 0], turns[n, r, 1], turns[n, r, 2]
+            for c in range(3):
+                S[row + r, column + c] += x * eased[m, c, 0] + y * eased[m, c, 1] + z * eased[m, c, 2]
 
 
 @kernel

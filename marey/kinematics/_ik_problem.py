@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -53,6 +53,7 @@ class Problem:
     skeleton: Skeleton
     goals: tuple[int, ...]  # which of the tasks are blocks, in order
     layout: Layout
+    flat: tuple[FloatArray | IntArray | BoolArray, ...]  # the fields of the layout one by one
     is_angle: tuple[bool, ...]  # of each block: its error is in rad, not in m
     tolerances: tuple[float, ...]  # of each block [m] or [rad]
     active: BoolArray  # (B,) all of them
@@ -60,6 +61,11 @@ class Problem:
     spring_weight: float  # of a pose task, its level counted; 0 without one
     spring_pose: Pose | None
     kept: tuple[object, ...]  # objects whose identity is part of the cache's key
+
+    def with_box(self, box: Box) -> Problem:
+        """Return the same tasks under other limits."""
+        layout = self.layout._replace(box=box)
+        return replace(self, layout=layout, flat=flattened(layout))
 
 
 _CACHE: OrderedDict[tuple[object, ...], Problem] = OrderedDict()
@@ -126,7 +132,9 @@ def _compile(
     several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
     limits, active = tuple(blocks.tolerances.tolist()), np.ones(len(goals), dtype=np.bool_)
     kept = (skeleton, box, *tasks)
-    return Problem(skeleton, tuple(goals), layout, angles, limits, active, several, weight, pose, kept)
+    return Problem(
+        skeleton, tuple(goals), layout, flattened(layout), angles, limits, active, several, weight, pose, kept
+    )
 
 
 def joint_index(skeleton: Skeleton, joint: str | int) -> int:
@@ -141,6 +149,11 @@ def joint_index(skeleton: Skeleton, joint: str | int) -> int:
     if not 0 <= joint < skeleton.num_joints:
         raise InputError(f"joint {joint} of a skeleton of {skeleton.num_joints}", "Count from 0, the root")
     return int(joint)
+
+
+def flattened(layout: Layout) -> tuple[FloatArray | IntArray | BoolArray, ...]:
+    """All arrays of a layout in order."""
+    return (*layout.tree, *layout.blocks, *layout.lists, *layout.mass, *layout.springs, *layout.box)
 
 
 def _level_factors(tasks: Sequence[Task]) -> list[float]:

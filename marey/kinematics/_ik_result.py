@@ -60,6 +60,6 @@ def status_of(is_reached: bool, stop: int, objective: float, gradient: float) ->
     """Read how a compiled solver ended: 0 reached, 1 stationary, 2 out of iterations."""
     if is_reached and stop < 2:
         return SolveStatus.CONVERGED
-    if stop == 1:
-        return SolveStatus.INFEASIBLE if gradient <= KKT_TOL * (1.0 + objective) else SolveStatus.STALLED
-    return SolveStatus.ITERATION_LIMIT
+    if 0.0 < gradient <= KKT_TOL * (1.0 + objective) and not is_reached:
+        return SolveStatus.INFEASIBLE
+    return SolveStatus.STALLED if stop == 1 else SolveStatus.ITERATION_LIMIT

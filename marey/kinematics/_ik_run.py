@@ -80,23 +80,22 @@ def projected_lm(run: Run, guess: Guess) -> Outcome:
         return _newton(run, guess, MARQUARDT, 0.0 if run.metric.size or run.variant == "canonical" else 1.0)
     if run.limits is not None:
         return _projected(run, guess, run.limits)
-    from marey.kinematics._ik_kernels import solve_full
+    from marey.kinematics._ik_kernels import solve_flat
 
     p, damping = run.problem, WARM_DAMPING if run.is_warm else START_DAMPING
-    return Outcome(
-        *solve_full(
-            p.layout,
-            run.targets,
-            run.active,
-            guess.root,
-            guess.wxyz,
-            run.errors,
-            run.max_iterations,
-            p.seek_optimum,
-            damping,
-            run.history,
-        )
+    ended = solve_flat(
+        *p.flat,
+        run.targets,
+        run.active,
+        guess.root,
+        guess.wxyz,
+        run.errors,
+        run.max_iterations,
+        p.seek_optimum,
+        damping,
+        run.history,
     )
+    return Outcome(*ended)
 
 
 def _projected(run: Run, guess: Guess, limits: JointLimits) -> Outcome:
@@ -223,7 +222,7 @@ def svd_clamp(run: Run, guess: Guess) -> Outcome:
     _check_plain(run, "svd-clamp")
     p = run.problem
     box = p.layout.box
-    loose = replace(run, problem=replace(p, layout=p.layout._replace(box=_open(box))))
+    loose = replace(run, problem=p.with_box(_open(box)))
     stop, count, tries, cost, gradient = _newton(loose, guess, SVD_CLAMP, 0.0)
     if box.boxed.any():
         limits = BoxLimits(p.skeleton, box.low, box.high)
@@ -262,7 +261,7 @@ def ccd(run: Run, guess: Guess) -> Outcome:
 
 
 METHODS: Final[dict[str, tuple[Method, int]]] = {
-    "projected-lm": (projected_lm, 200),
+    "projected-lm": (projected_lm, 400),
     "pg-armijo": (pg_armijo, 2000),
     "projected-cg": (projected_cg, 2000),
     "projected-dogleg": (projected_dogleg, 200),
