@@ -12,9 +12,11 @@ from pathlib import Path
 import viser
 
 from marey.base import InputError, MareyError
+from marey.motion import Motion
 from marey.studio._document import Document
 from marey.studio._film import Film
 from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, TimelinePanel
+from marey.studio._posing import Posing
 from marey.studio._shelf import Shelf, safe_name
 from marey.studio._stage import Stage
 from marey.studio._worker import Worker
@@ -31,6 +33,7 @@ class Session:
         self._folder = tempfile.TemporaryDirectory(prefix="marey-studio-")
         self._stage = Stage(client.scene)
         self._panels: tuple[Panel, ...] = ()
+        self._posing: Posing | None = None
         self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
@@ -44,23 +47,23 @@ class Session:
 
     def seek(self, frame: float) -> None:
         """Move the playhead."""
-        self._worker.post("seek", partial(self._change, partial(self.document.seek, frame)))
+        self.post("seek", partial(self.document.seek, frame))
 
     def step(self, frames: int) -> None:
         """Move the playhead by whole frames, and stop there."""
-        self._worker.post("step", partial(self._change, partial(self._step, frames)))
+        self.post("step", partial(self._step, frames))
 
     def toggle_play(self) -> None:
         """Play, or pause."""
-        self._worker.post("play", partial(self._change, self._toggle))
+        self.post("play", self._toggle)
 
     def set_speed(self, speed: float) -> None:
         """Play at a multiple of real time."""
-        self._worker.post("speed", partial(self._change, partial(self.document.set_speed, speed)))
+        self.post("speed", partial(self.document.set_speed, speed))
 
     def show(self, what: str, on: bool) -> None:
         """Switch a part of the picture on or off."""
-        self._worker.post(f"show {what}", partial(self._change, partial(self.document.show, what, on)))
+        self.post(f"show {what}", partial(self.document.show, what, on))
 
     def export(self, suffix: str) -> None:
         """Send the clip to the user as a file."""
@@ -69,6 +72,14 @@ class Session:
     def frame_body(self) -> None:
         """Turn the camera to the body, from the side and a little above."""
         self._worker.post("camera", self._frame_body)
+
+    def post(self, key: str, edit: Callable[[], None]) -> None:
+        """Leave an edit with the worker and show the result."""
+        self._worker.post(key, partial(self._change, edit))
+
+    def open_motion(self, label: str, motion: Motion) -> None:
+        """Put a new clip on the shelf and on the stage; called by the worker."""
+        self._open(self.shelf.put(label, lambda: motion))
 
     def report(self, error: Exception) -> None:
         """Tell the user what went wrong; the page lives on."""
@@ -87,14 +98,21 @@ class Session:
         document = self.document
         if document.film is None:
             document.label = self.shelf.labels[0]
-        gui = self._client.gui
-        self._panels = (ClipPanel(gui, self), TimelinePanel(gui, self), ShowPanel(gui, self), ExportPanel(gui, self))
+        self._build(self._client.gui)
         if document.film is None:
             self._open(document.label)
         else:
             self._stage.load(document.film)
             self._refresh()
         self._frame_body()
+
+    def _build(self, gui: viser.GuiApi) -> None:
+        tabs = gui.add_tab_group()
+        with tabs.add_tab("Play"):
+            play = (ClipPanel(gui, self), ShowPanel(gui, self), ExportPanel(gui, self))
+        with tabs.add_tab("Pose"):
+            self._posing = Posing(gui, self._client.scene, self)
+        self._panels = (*play, TimelinePanel(gui, self))
 
     def _open(self, label: str) -> None:
         try:
@@ -103,6 +121,8 @@ class Session:
             self._refresh()  # the picker goes back to what is on the stage
             raise
         self.document.open(label, film)
+        if self._posing is not None:
+            self._posing.desk = None
         self._stage.load(film)
         self._refresh()
 
@@ -111,8 +131,7 @@ class Session:
 
         path = Path(self._folder.name) / safe_name(name)
         path.write_bytes(content)
-        motion = load(path)
-        self._open(self.shelf.put(path.name, lambda: motion))
+        self.open_motion(path.name, load(path))
 
     def _step(self, frames: int) -> None:
         self.document.playing = False
@@ -144,9 +163,12 @@ class Session:
 
     def _refresh(self) -> None:
         with self._client.atomic():
-            self._stage.draw(self.document)
+            desk = None if self._posing is None else self._posing.desk
+            self._stage.draw(self.document, None if desk is None else desk.state.pose)
             for panel in self._panels:
                 panel.refresh(self.document)
+            if self._posing is not None:
+                self._posing.refresh()
         self._client.flush()
         self._worker.set_ticking(self.document.playing)
 

@@ -6,6 +6,7 @@ import numpy as np
 import viser
 
 from marey.base import IntArray
+from marey.skeleton import Pose
 from marey.studio._document import Document
 from marey.studio._film import Film, Float32
 
@@ -55,23 +56,31 @@ class Stage:
                 "/stage/trail", points=pairs, colors=TRAIL_COLOUR, thickness=0.012
             )
 
-    def draw(self, document: Document) -> None:
-        """Show the frame under the playhead."""
+    def draw(self, document: Document, pose: Pose | None = None) -> None:
+        """Show the frame under the playhead, or a pose of the same character instead."""
         film, frame = document.film, document.index
         if film is None or film is not self._film:
             return
+        positions, wxyz = film.positions[frame], film.wxyz[frame]
+        if pose is not None:
+            positions = pose.joint_positions().astype(np.float32)
+            wxyz = pose.joint_rotations().wxyz.astype(np.float32)
         for joint, bone in self._bones.items():
             bone.visible = document.shown["Body"]
-            bone.batched_wxyzs = film.wxyz[frame, joint][None]
-            bone.batched_positions = film.positions[frame, joint][None]
-        if self._marks is not None:
-            self._marks.visible = document.shown["Contacts"]
-            self._marks.batched_positions = _on_ground(film.contact_points[frame])
-            self._marks.batched_scales = np.where(film.contacts[frame], 1.0, 1e-4).astype(np.float32)
+            bone.batched_wxyzs = wxyz[joint][None]
+            bone.batched_positions = positions[joint][None]
+        self._draw_marks(film, frame, is_shown=document.shown["Contacts"] and pose is None)
         if self._trail is not None:
             self._trail.visible = document.shown["Trail"]
         root = film.positions[frame, 0]
         self._world.position = (-root[0], 0.0, -root[2]) if document.shown["Follow"] else (0.0, 0.0, 0.0)
+
+    def _draw_marks(self, film: Film, frame: int, *, is_shown: bool) -> None:
+        if self._marks is None:
+            return
+        self._marks.visible = is_shown
+        self._marks.batched_positions = _on_ground(film.contact_points[frame])
+        self._marks.batched_scales = np.where(film.contacts[frame], 1.0, 1e-4).astype(np.float32)
 
     def clear(self) -> None:
         """Free everything but the ground."""

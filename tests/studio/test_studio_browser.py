@@ -13,6 +13,7 @@ import pytest
 
 from marey import samples
 from marey.io import load, save
+from marey.lie import SO3
 from marey.studio import Studio
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -148,3 +149,38 @@ def test_two_pages_do_not_disturb_each_other(page, browser, studio: Studio) -> N
     wait_until(other, "!document.querySelector('[data-testid=clock]').innerText.startsWith('0.00')")
     assert clock_s(page) == 0.0
     other.context.close()
+
+
+def on_screen(page, camera, point: np.ndarray) -> tuple[float, float]:
+    """Pixel of a point in world, for the page's camera."""
+    size = page.viewport_size
+    x, y, z = SO3(np.array(camera.wxyz)).inverse() @ (point - np.array(camera.position))
+    focal = 0.5 * size["height"] / np.tan(0.5 * camera.fov)
+    return 0.5 * size["width"] + focal * x / z, 0.5 * size["height"] + focal * y / z
+
+
+def test_a_hand_is_dragged_with_the_mouse_and_kept_as_a_key(browser, studio: Studio) -> None:
+    page = open_page(browser, studio, sharpness=0.5)
+    page.get_by_role("tab", name="Pose").click()
+    page.get_by_role("button", name="Pose this frame").click()
+    page.get_by_test_id("ik").wait_for()
+    page.wait_for_timeout(1500)
+    session = max(studio._sessions.items())[1][1]
+    desk, moved = session._posing.desk, np.array(session._stage._world.position)
+    start = desk.state.goals["left_wrist"]
+    x, y = on_screen(page, session._client.camera, start + moved + np.array([0.0, 0.17, 0.0]))  # the arrow upwards
+    page.mouse.move(x, y)
+    page.wait_for_timeout(400)
+    page.mouse.down()
+    for k in range(1, 9):
+        page.mouse.move(x, y - 5 * k)
+        page.wait_for_timeout(100)
+    page.mouse.up()
+    wait_until(page, "!document.querySelector('[data-testid=ik]').innerText.startsWith('Drag')")
+    page.get_by_role("button", name="Set", exact=True).click()
+    wait_until(page, "document.querySelector('[data-testid=keys]').innerText.includes('0 s')")
+    ARTEFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=str(ARTEFACTS / "pose.png"))
+    page.context.close()
+    rise = desk.state.pose.joint_positions()[desk.joints["left_wrist"]] - start
+    assert rise[1] > 0.05 and np.abs(rise[[0, 2]]).max() < 0.02
