@@ -1,15 +1,16 @@
 """Load a clip, read what was noticed about it, and make a film strip.
 
-Any BVH, ASF/AMC, glTF, AMASS or DeepMimic file can be named on the command line; the synthetic walk is used without one.
+Any BVH, ASF/AMC, glTF, AMASS or DeepMimic file can be named on the command line; otherwise it is the synthetic walk.
 """
 
 import sys
 
 import marey
+from marey.picture import film_strip, save_image
 
 motion = marey.load(sys.argv[1]) if len(sys.argv) > 1 else marey.samples.walk()
 print(motion)
 for warning in motion.load_report.warnings:
     print("look:", warning)
 print("joints in world, first frame [m]:", motion.joint_positions()[0].round(2).tolist()[:3], "...")
-marey.save_image(marey.film_strip(motion), "01_strip.png")
+save_image(film_strip(motion), "01_strip.png")

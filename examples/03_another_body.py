@@ -2,6 +2,7 @@
 
 import marey
 from marey.motion import slide_mm, with_contacts
+from marey.picture import film_strip, save_image
 from marey.skeleton import human
 
 adult = with_contacts(marey.samples.walk())
@@ -10,4 +11,4 @@ print("adult", adult.skeleton.rest_positions()[:, 1].max().round(2), "m to the h
 print("child", child.skeleton.rest_positions()[:, 1].max().round(2), "m to the head joint")
 print(f"largest slide of a planted foot: {slide_mm(child).max():.2f} mm a frame")
 marey.save(child, "03_child.glb")
-marey.save_image(marey.film_strip(child), "03_child.png")
+save_image(film_strip(child), "03_child.png")

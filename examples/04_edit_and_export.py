@@ -2,6 +2,7 @@
 
 import marey
 from marey.motion import concatenate, lowpass, mirror, resample
+from marey.picture import film_strip, save_image
 
 run = marey.samples.run()
 piece = lowpass(run, cutoff_hz=10.0)[20:120]
@@ -10,4 +11,4 @@ slow = resample(there_and_mirrored, rate_hz=29.97)
 for path in ("04_run.bvh", "04_run.glb", "04_run.safetensors"):
     marey.save(slow, path)
     print(path, marey.load(path))
-marey.save_image(marey.film_strip(slow), "04_run.png")
+save_image(film_strip(slow), "04_run.png")

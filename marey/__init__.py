@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marey import samples
     from marey.base import FormatError, MareyError
+    from marey.compression import compress, decompress
     from marey.io import load, save
-    from marey.kinematics import retarget
+    from marey.kinematics import OrientationTask, PointTask, retarget, solve_ik
     from marey.lie import SO3
+    from marey.models import PCA, PGA, load_model
     from marey.motion import Motion, detect_contacts
-    from marey.picture import film_strip, save_image
     from marey.skeleton import HUMAN, Pose, Skeleton
 
 __version__ = "0.1.0"
@@ -21,33 +22,45 @@ _HOMES = {
     "FormatError": "marey.base",
     "HUMAN": "marey.skeleton",
     "MareyError": "marey.base",
+    "OrientationTask": "marey.kinematics",
+    "PCA": "marey.models",
+    "PGA": "marey.models",
+    "PointTask": "marey.kinematics",
+    "compress": "marey.compression",
+    "decompress": "marey.compression",
+    "load_model": "marey.models",
+    "solve_ik": "marey.kinematics",
     "Motion": "marey.motion",
     "Pose": "marey.skeleton",
     "SO3": "marey.lie",
     "Skeleton": "marey.skeleton",
     "detect_contacts": "marey.motion",
-    "film_strip": "marey.picture",
     "load": "marey.io",
     "retarget": "marey.kinematics",
     "save": "marey.io",
-    "save_image": "marey.picture",
 }
 
 __all__ = [
     "HUMAN",
+    "PCA",
+    "PGA",
     "SO3",
     "FormatError",
     "MareyError",
     "Motion",
+    "OrientationTask",
+    "PointTask",
     "Pose",
     "Skeleton",
+    "compress",
+    "decompress",
     "detect_contacts",
-    "film_strip",
     "load",
+    "load_model",
     "retarget",
     "samples",
     "save",
-    "save_image",
+    "solve_ik",
 ]
 
 
