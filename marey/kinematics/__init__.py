@@ -12,6 +12,8 @@ from marey.kinematics._limits_field import QuaternionFieldLimits
 from marey.kinematics._limits_file import load_limits
 from marey.kinematics._limits_fit import JointEstimate, estimate_joints, fit_limits
 from marey.kinematics._limits_plot import plot_limits
+from marey.kinematics._marker_fit import MarkerFit, fit_markers
+from marey.kinematics._marker_fit_sets import MarkerSite
 from marey.kinematics._retarget import retarget
 from marey.kinematics._sculpt import LimitMesh, field_from_mesh, iso_surface, resculpted, shrink_wrap
 from marey.kinematics._sdf import JointField, SdfLimits
@@ -39,6 +41,8 @@ __all__ = [
     "LimitModel",
     "LimitScore",
     "LookAtTask",
+    "MarkerFit",
+    "MarkerSite",
     "OrientationTask",
     "PointTask",
     "PoseTask",
@@ -54,6 +58,7 @@ __all__ = [
     "field_from_mesh",
     "fit_ellipsoid",
     "fit_limits",
+    "fit_markers",
     "iso_surface",
     "load_limits",
     "make_grid",
