@@ -1,0 +1,169 @@
+"""Safonova 2006, F4 to F6: spaces of a behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey import SO3, Motion, samples
+from marey.base import InputError
+from marey.lie import geodesic_distance
+from marey.models import PCA, ClipFeatures, choose_clips, clip_features
+from marey.models._charts import euler_angles, from_chart, to_chart
+from marey.models._facing import root_from_triples, root_triples
+from marey.motion import place
+
+
+def squared_error(model, motion):
+    """Mean squared angle [deg^2] over all joints and frames between a clip and its projection (F5)."""
+    apart = model.angles(motion) - model.angles_of(model.encode(motion))
+    return float((np.rad2deg(apart) ** 2).mean())
+
+
+@pytest.mark.parametrize("space", ["exponential", "euler"])
+@pytest.mark.parametrize("root", ["none", "full"])
+def test_safonova_a38_what_is_left_is_the_sum_of_the_dropped_eigenvalues(space, root, clip):
+    whole = PCA(explained=1.0, space=space, root=root).fit(clip)
+    for k in (1, 5, 9):
+        model = whole.truncated(k)
+        left = ((model.angles(clip) - model.angles_of(model.encode(clip))) ** 2).sum(axis=(1, 2)).mean()
+        assert left == pytest.approx((whole.deviations[k:] ** 2).sum(), rel=1e-9)
+
+
+JUMPS = ("118_01", "118_02", "118_03", "118_05", "118_06", "118_07", "118_08", "118_10", "118_11", "118_12", "118_13")
+RUNS = ("35_17", "35_18", "35_19", "35_20", "35_21", "35_23", "35_24", "35_26")
+
+
+@pytest.mark.mocap
+def test_safonova_a38_spaces_of_the_same_behaviour_represent_a_jump_best(captured):
+    """Self < leave-one-out < single < wrong behaviour, at seven components.
+
+    The reference used 118_01 to 118_20 and 35_17 to 35_25; 118_04, _09, _18 and 35_22, _25 are not here, so the printed
+    ordinates are compared in order and magnitude (a factor of two), not to 15 %.
+    """
+    jumps = [captured(name, 4) for name in JUMPS]
+    runs = [captured(name, 4) for name in RUNS]
+    settings = PCA(n_components=7, space="euler", root="full")
+    single, wrong = settings.fit(jumps[7]), settings.fit(runs)
+    others = [i for i in range(len(jumps)) if i != 7]
+    own = np.mean([squared_error(settings.fit(jumps[i]), jumps[i]) for i in others])
+    rest = np.mean([squared_error(settings.fit(jumps[:i] + jumps[i + 1 :]), jumps[i]) for i in others])
+    one = np.mean([squared_error(single, jumps[i]) for i in others])
+    far = np.mean([squared_error(wrong, jumps[i]) for i in others])
+    assert own < rest < one < far
+    for found, printed in ((own, 0.69), (rest, 3.51), (one, 8.62), (far, 167.7)):
+        assert 0.5 < found / printed < 2.0
+
+
+@pytest.mark.parametrize("space", ["exponential", "euler"])
+def test_safonova_a39_turning_or_moving_a_clip_on_the_ground_leaves_the_basis(space):
+    walk = samples.walk()
+    settings = PCA(n_components=6, space=space, root="full")
+    one = settings.fit(walk)
+    two = settings.fit(place(walk, (3.0, -2.0), 2.1))
+    flat = [m.full_basis.reshape(-1, 6) for m in (one, two)]
+    cosines = np.linalg.svd(flat[0].T @ flat[1], compute_uv=False)
+    assert np.arccos(np.clip(cosines, -1.0, 1.0)).max() < 1e-6
+    np.testing.assert_allclose(two.centre, one.centre, atol=1e-9)
+
+
+def test_a_full_turn_of_the_root_ends_at_two_pi(clip):
+    angles = np.linspace(0.0, 2.0 * np.pi, clip.num_frames)
+    wxyz = np.array(clip.rotations.wxyz)
+    wxyz[:, 0] = SO3.exp(angles[:, None] * [0.0, 1.0, 0.0]).wxyz
+    yaw = root_triples(replace(clip, rotations=SO3(wxyz)))[:, 1]
+    assert yaw[-1] - yaw[0] == pytest.approx(2.0 * np.pi, abs=1e-9)
+    triples = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 3))
+    turned = root_from_triples(triples)
+    assert geodesic_distance(turned, SO3.exp(triples[:, [1]] * [0, 1, 0]) @ SO3.exp(triples * [1, 0, 1])).max() < 1e-15
+
+
+def test_the_root_jacobian_equals_central_differences():
+    model = PCA(n_components=5, root="full").fit(samples.walk())
+    x, h = np.random.default_rng(1).normal(size=5) * model.deviations, 1e-6
+    for i, e in enumerate(np.eye(5)):
+        twin = (model.root_rotations(x - h * e).inverse() @ model.root_rotations(x + h * e)).log() / (2 * h)
+        np.testing.assert_allclose(model.root_jacobian(x)[:, i], twin, atol=1e-8)
+
+
+def test_a_behaviour_space_decodes_the_root_facing_forward():
+    walk = place(samples.walk(), heading=0.0)
+    model = PCA(explained=1.0, root="full").fit(walk)
+    made = model.decode(model.encode(walk), root_positions=walk.root_positions)
+    assert geodesic_distance(made.rotations, walk.rotations).max() < 1e-5
+
+
+def test_turning_clips_keep_yaw_out_of_the_space(clip):
+    turning = Motion(clip.skeleton, 60.0, clip.root_positions, _with_yaw(clip, 6.0))
+    straight = Motion(clip.skeleton, 60.0, clip.root_positions, _with_yaw(clip, 0.0))
+    assert not PCA(root="auto").fit(turning).full_basis[0, 1].any()
+    assert PCA(root="full").fit(turning).full_basis[0, 1].any()
+    assert not PCA(root="none").fit(straight).covers_root
+
+
+def _with_yaw(clip, turn):
+    wxyz = np.array(clip.rotations.wxyz)
+    wxyz[:, 0] = SO3.exp(np.linspace(0.0, turn, len(wxyz))[:, None] * [0.0, 1.0, 0.0]).wxyz
+    return SO3(wxyz)
+
+
+def test_the_automatic_dimension_stays_between_six_and_ten(clip):
+    walk = samples.walk()
+    assert 6 <= PCA.behaviour().fit(walk).num_components <= 10
+    assert PCA.behaviour(0.9999).fit(clip).num_components == 10
+    assert PCA(explained=0.5, at_least=7).fit(clip).num_components == 7
+
+
+@pytest.mark.mocap
+def test_safonova_f4_jumps_have_90_percent_of_their_variance_in_seven_components(captured):
+    model = PCA(explained=0.9, space="euler", root="full").fit([captured(name, 4) for name in JUMPS])
+    assert 5 <= model.num_components <= 9  # the source prints 7 to 9 of several behaviours, its reference 6 of this one
+
+
+def test_charts_give_the_rotation_back_and_stay_near_the_reference():
+    rng = np.random.default_rng(4)
+    rotations = SO3.random(rng, 500)
+    near = rng.normal(0.0, 2.0, (500, 3))
+    for space in ("exponential", "euler"):
+        for triples in (to_chart(space, rotations), to_chart(space, rotations, near)):
+            assert geodesic_distance(from_chart(space, triples), rotations).max() < 1e-14
+    lifted = to_chart("euler", rotations, near)
+    assert (
+        np.linalg.norm(lifted - near, axis=1) <= np.linalg.norm(euler_angles(rotations) - near, axis=1) + 1e-12
+    ).all()
+
+
+def test_euler_angles_survive_the_quarter_turn():
+    for middle in (np.pi / 2, -np.pi / 2):
+        angles = np.array([0.3, middle, -0.8])
+        rotation = from_chart("euler", angles)
+        assert geodesic_distance(from_chart("euler", euler_angles(rotation)), rotation) < 1e-7
+
+
+def features(phases, forward=1.0, turn=0.0):
+    return ClipFeatures(tuple(phases.split()), forward, 0.0, turn, 0.1)
+
+
+def test_clips_with_the_wanted_contacts_are_chosen_near_first():
+    shelf = [features("double flight double", f) for f in (0.5, 1.0, 1.5, 2.0)] + [features("left double right", 1.0)]
+    choice = choose_clips(shelf, features("double flight double", 0.9), count=3)
+    assert len(choice.indices) == 3 and choice.indices[0] == 1 and 4 not in choice.indices
+    assert not choice.is_relaxed and not choice.warning
+
+
+def test_missing_contacts_relax_by_one_double_support_then_fail():
+    shelf = [features("left flight right"), features("right")]
+    choice = choose_clips(shelf, features("left double flight right"))
+    assert choice.is_relaxed and choice.indices == (0,) and "unnatural" in choice.warning
+    with pytest.raises(InputError, match=r"no clip has the contacts hands\|hands"):
+        choose_clips(shelf, features("hands hands"))
+
+
+def test_features_of_clips_do_not_depend_on_where_they_stand():
+    jump = samples.jump()
+    one, two = clip_features(jump), clip_features(place(jump, (4.0, 1.0), 1.2))
+    np.testing.assert_allclose(one.vector(), two.vector(), atol=1e-9)
+    assert "flight" in one.phases and one.rise_m > 0.05
+    assert clip_features(samples.walk()).forward_m > 1.0

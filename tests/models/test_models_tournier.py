@@ -1,0 +1,243 @@
+"""Tournier 2011, acceptance checks 12 to 22: the mean and principal geodesics."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from marey import SO3, Motion, load
+from marey.base import ConvergenceError
+from marey.lie import frechet_mean, geodesic_distance
+from marey.models import LINEAR_TANGENT, PCA, PGA, joint_error, reconstruct
+from marey.models._exact import fit_exact
+from marey.models._projection import pose_errors
+
+
+def modes_for(model, *shares):
+    sums = np.cumsum(model.explained)
+    return tuple(int(np.argmax(sums >= share)) + 1 for share in shares)
+
+
+def residual(model, motion, projection):
+    x = model.encode(motion, projection=projection)
+    return pose_errors(model.arrays(), model.metric, motion.rotations.wxyz, x)
+
+
+def test_tournier_12_the_mean_is_stationary_and_equivariant(clip):
+    rng = np.random.default_rng(1)
+    left, right = SO3.random(rng, clip.skeleton.num_joints), SO3.random(rng, clip.skeleton.num_joints)
+    mean = frechet_mean(clip.rotations)
+    assert np.abs((mean.inverse() @ clip.rotations).log().mean(axis=0)).max() < 1e-10
+    assert geodesic_distance(frechet_mean(left @ clip.rotations @ right), left @ mean @ right).max() < 1e-10
+    pairs = rng.normal(0.0, 0.4, (20, 3))
+    centre = SO3.random(rng)
+    symmetric = centre @ SO3.exp(np.concatenate([pairs, -pairs]))
+    assert geodesic_distance(frechet_mean(symmetric), centre) < 1e-10
+
+
+@pytest.mark.mocap
+def test_tournier_13_the_mean_settles_within_thirty_iterations(captured):
+    for name in ("02_01", "09_06", "17_10", "49_06", "85_12"):
+        frechet_mean(captured(name, 3).rotations[:, 1:], max_iterations=30)
+
+
+def test_tournier_13_a_joint_without_a_mean_is_named(clip):
+    wxyz = np.array(clip.rotations.wxyz)
+    angles = 2.0 * np.pi * np.arange(len(wxyz)) / len(wxyz)
+    wxyz[:, 5] = SO3.exp(angles[:, None] * [0.0, 0.0, 1.0]).wxyz
+    spinning = replace(clip, rotations=SO3(wxyz))
+    try:
+        model = PGA().fit(spinning)
+    except ConvergenceError as error:
+        assert "'joint5'" in str(error)
+    else:  # a saddle can be stationary too; the model is whole then
+        assert np.isfinite(model.explained).all()
+
+
+def test_tournier_14_geodesics_do_not_depend_on_the_joint_frames_and_euler_angles_do(clip):
+    turns = SO3.random(np.random.default_rng(2), clip.skeleton.num_joints)
+    turned = replace(clip, rotations=turns @ clip.rotations)
+    one, two = PGA(explained=1.0).fit(clip), PGA(explained=1.0).fit(turned)
+    np.testing.assert_allclose(two.deviations[:20], one.deviations[:20], rtol=1e-9)
+    flat = [(PCA(explained=1.0, space="euler").fit(motion).deviations ** 2).sum() for motion in (clip, turned)]
+    assert abs(flat[1] / flat[0] - 1.0) > 0.1
+
+
+@pytest.mark.parametrize("kind", ["first"])
+def test_tournier_15_data_of_three_geodesics_are_explained_by_three(clip, kind):
+    rng = np.random.default_rng(5)
+    joints = clip.skeleton.num_joints
+    directions = np.linalg.qr(rng.normal(size=(3 * joints - 3, 3)))[0].reshape(joints - 1, 3, 3)
+    x = rng.normal(0.0, 0.4, (40, 3)) * [1.0, 0.7, 0.4]
+    xi = np.einsum("jck,fk->fjc", directions, np.concatenate([x, -x]))
+    base = SO3.random(rng, joints)
+    rotations = SO3.concatenate([SO3.identity(80, 1), base[1:] @ SO3.exp(xi)], axis=1)
+    made = Motion(clip.skeleton, 60.0, np.zeros((80, 3)), rotations)
+    model = PGA(n_components=3, kind=kind).fit(made)
+    assert model.explained.sum() >= 1.0 - 1e-10
+    assert joint_error(model, made).max_cm < 1e-8
+
+
+# 85_01 and 91_62 of the specification are not among the captured clips here; the others are, with its own figures.
+MODES = {
+    "02_01": ((0, 6), (0, 12)),
+    "09_06": ((0, 5), (0, 10)),
+    "49_06": ((0, 7), (0, 13)),
+    "85_12": ((20, 26), (28, 34)),
+}
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("name", MODES)
+def test_tournier_16_modes_for_95_and_99_percent(name, captured):
+    found = modes_for(PGA(explained=1.0).fit(captured(name)), 0.95, 0.99)
+    for modes, (low, high) in zip(found, MODES[name], strict=True):
+        assert low <= modes <= high
+
+
+def plain_walks(mocap):
+    with (mocap / "index.csv").open() as file:
+        told = {row["file"]: row["description"] for row in csv.DictReader(file)}
+    for line in (mocap / "README.md").read_text().splitlines():
+        if found := re.match(r"\| (\d+_\d+\.bvh) \| ([^|]+?) \| \d+ \| \d+ \|", line):
+            told[found[1]] = found[2]
+    return sorted(f for f, text in told.items() if text.lower() in ("walk", "slow walk", "walk forward", "walkforward"))
+
+
+@pytest.mark.mocap
+@pytest.mark.slow
+def test_tournier_17_plain_walks_need_ten_modes_for_95_percent_and_twenty_for_99(mocap):
+    """The check asks for 100 clips or more; the folder holds 68 whose description is a plain walk."""
+    walks = plain_walks(mocap)
+    assert len(walks) >= 60
+    found = np.array([modes_for(PGA(explained=1.0).fit(load(mocap / "cmu-bvh" / w)), 0.95, 0.99) for w in walks])
+    assert (found[:, 0] <= 10).mean() >= 0.9
+    assert (found[:, 1] <= 20).mean() >= 0.9
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize(("name", "step"), [("02_01", 1), ("09_06", 1), ("49_06", 1), ("17_10", 12), ("85_12", 20)])
+@pytest.mark.parametrize("k", [6, 12])
+def test_tournier_18_the_exact_projection_is_never_worse_and_hardly_better(name, step, k, captured):
+    motion = captured(name, step)
+    model = PGA(n_components=k).fit(motion)
+    linear, exact = residual(model, motion, "linear"), residual(model, motion, "exact")
+    assert (exact <= linear + 1e-12).all()
+    assert linear.mean() / exact.mean() - 1.0 <= 0.005
+
+
+@pytest.mark.parametrize("kind", ["first", "second"])
+@pytest.mark.parametrize("weights", [None, "lever"])
+def test_tournier_18_exact_geodesics_never_leave_more_than_linearised_ones(kind, weights, clip):
+    plain = PGA(n_components=4, kind=kind, weights=weights)
+    linearised, exact = plain.fit(clip), replace(plain, method="exact").fit(clip)
+    best = residual(linearised, clip, "exact").mean()
+    assert residual(exact, clip, "exact").mean() < best < residual(linearised, clip, "linear").mean()
+    flat = (np.sqrt(exact.metric)[:, None, None] * exact.basis).reshape(-1, 4)
+    np.testing.assert_allclose(flat.T @ flat, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize(("name", "step"), [("02_01", 4), ("49_06", 4), ("85_12", 40)])
+def test_tournier_18_exact_geodesics_of_captured_clips_leave_no_more(name, step, captured):
+    motion = captured(name, step)
+    linearised, exact = PGA(n_components=6).fit(motion), PGA(n_components=6, method="exact").fit(motion)
+    assert residual(exact, motion, "exact").mean() <= residual(linearised, motion, "exact").mean()
+    assert geodesic_distance(exact.centre, linearised.centre).max() == 0.0
+
+
+def test_exact_geodesics_are_stationary(clip):
+    """No small turn of the directions lowers the error: the gradient along random tangents vanishes."""
+    model = PGA(n_components=2, method="exact").fit(clip)
+    arrays, wxyz, ones = model.arrays(), clip.rotations.wxyz, model.metric
+    best = fit_exact(arrays, ones, wxyz)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        turn = rng.normal(size=arrays.basis.shape)
+        turn[0] = 0.0
+        errors = []
+        for h in (-1e-4, 1e-4):
+            flat = (arrays.basis + h * turn).reshape(-1, 2)
+            moved = replace(arrays, basis=np.linalg.qr(flat)[0].reshape(arrays.basis.shape))
+            errors.append(float(pose_errors(moved, ones, wxyz, _refit(moved, ones, wxyz)).mean()))
+        slope = (errors[1] - errors[0]) / 2e-4
+        assert abs(slope) < 2e-4 * best.residual
+        assert min(errors) > best.residual - 1e-9
+
+
+def _refit(arrays, metric, wxyz):
+    from marey.models._projection import project
+
+    return project(arrays, metric, wxyz, is_exact=True)
+
+
+@pytest.mark.parametrize("kind", ["first", "second"])
+@pytest.mark.parametrize("k", [1, 7, 20])
+def test_tournier_19_jacobians_equal_central_differences(kind, k, clip):
+    model = PGA(n_components=k, kind=kind).fit(clip)
+    k = model.num_components
+    x = np.random.default_rng(k).uniform(-3.0, 3.0, (4, k)) * model.deviations
+    columns, h = model.jacobian(x), 1e-5
+    for i, e in enumerate(np.eye(k)):
+        twin = (model.rotations(x - h * e).inverse() @ model.rotations(x + h * e)).log() / (2.0 * h)
+        np.testing.assert_allclose(columns[..., i], twin, rtol=0.0, atol=1e-7)
+
+
+def test_tournier_19_both_kinds_agree_along_one_geodesic(clip):
+    first, second = (PGA(n_components=5, kind=kind).fit(clip) for kind in ("first", "second"))
+    for i in range(5):
+        x = np.linspace(-3.0, 3.0, 7)[:, None] * first.deviations * np.eye(5)[i]
+        assert geodesic_distance(first.rotations(x), second.rotations(x)).max() < 1e-12
+    x = 2.0 * first.deviations
+    assert geodesic_distance(first.rotations(x), second.rotations(x)).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", [LINEAR_TANGENT, 1])
+def test_tournier_20_the_jacobian_costs_in_proportion_to_modes_and_joints(kind):
+    from marey.models._model_kernels import batch_jacobians
+
+    rng = np.random.default_rng(0)
+
+    def seconds(joints, k):
+        mean, basis = SO3.random(rng, joints).wxyz, rng.normal(0.0, 0.1, (joints, 3, k))
+        x = rng.normal(size=(200, k))
+        batch_jacobians(kind, mean, basis, x)
+        times = []
+        for _ in range(15):
+            start = perf_counter()
+            batch_jacobians(kind, mean, basis, x)
+            times.append(perf_counter() - start)
+        return min(times)
+
+    assert seconds(30, 20) <= 2.5 * seconds(30, 10)
+    assert seconds(60, 10) <= 2.5 * seconds(30, 10)
+
+
+def distortion(model, motion):
+    true = motion.joint_positions()
+    made = reconstruct(model, motion).joint_positions()
+    return 100.0 * np.linalg.norm(made - true) / np.linalg.norm(true - true.mean(axis=0))
+
+
+# 91_62 is not among the captured clips here; 91_57, a walk of the same subject, stands in for it.
+@pytest.mark.mocap
+@pytest.mark.parametrize(("name", "k"), [("85_12", 15), ("17_10", 12), ("91_57", 10)])
+def test_tournier_22_the_lever_metric_distorts_positions_less(name, k, captured):
+    motion = captured(name)
+    plain, weighted = (distortion(PGA(k, weights=w).fit(motion), motion) for w in (None, "lever"))
+    assert weighted <= 0.7 * plain
+
+
+@pytest.mark.mocap
+def test_distortions_of_the_projection_are_those_of_the_specification(captured):
+    """Figures of §3.7 in percent: plain and with lever arms, a tenth of a point of rounding apart."""
+    printed = {("09_06", 6): (1.28, 0.72), ("17_10", 12): (10.4, 6.5), ("85_12", 15): (11.6, 6.7)}
+    for (name, k), values in printed.items():
+        motion = captured(name)
+        found = [distortion(PGA(k, weights=w).fit(motion), motion) for w in (None, "lever")]
+        np.testing.assert_allclose(found, values, atol=0.06)
