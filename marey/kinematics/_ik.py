@@ -52,11 +52,12 @@ def solve_ik(
 
     [Engell2012]_ eq. 16-19 on the rotation group ([Tournier2011]_ §6.3), so no Euler angle takes part. A skeleton gives
     the full space (the root's place and turn, three numbers for each joint); a pose model the reduced one (root and the
-    model's coordinates, §8.2.2). Priorities are stacked weights: a level weighs 1e-4 of the one above, so what is missed
-    below costs the levels above less than a tenth of a millimetre for each metre.
+    model's coordinates, §8.2.2). Priorities are stacked weights: a level weighs 1e-4 of the one above, so a metre
+    missed below costs the level above a tenth of a millimetre or so.
 
-    Limits hold in every pose that is returned. Boxes are kept by an active set inside the default solver; any other kind
-    projects each step. In a reduced space limits are held last, by a solve in the full space from the model's pose.
+    Limits hold in every pose that is returned. Boxes are kept by an active set inside the default solver; limits of any
+    other kind project each step. In a reduced space limits are held last, by a solve in the full space from the
+    model's pose.
 
     Methods:
         ``"projected-lm"``: Levenberg-Marquardt with an active set, the default; in a reduced space ``variant`` is the
@@ -64,7 +65,8 @@ def solve_ik(
         ``"pg-armijo"``: projected gradient, ``variant`` ``"bb"`` or ``"unit"`` ([Engell2012]_'s own).
         ``"projected-cg"``, ``"projected-dogleg"``.
         ``"pseudo-inverse"``, ``"dls"`` (``step`` is the damping [m]), ``"svd-clamp"``.
-        ``"jacobian-transpose"``: ``variant`` ``"fixed"`` (``step`` in units of 0.2 m), ``"buss"``, ``"meredith-maddock"``.
+        ``"jacobian-transpose"``: ``variant`` ``"fixed"`` (``step`` in units of 0.2 m), ``"buss"`` or
+        ``"meredith-maddock"``.
         ``"ccd"``; ``"two-bone"``: the analytic limb above each goal.
 
     Args:
@@ -85,7 +87,8 @@ def solve_ik(
         on_failure: ``"raise"`` a :class:`ConvergenceError` that carries the result, or ``"return"`` it.
 
     Raises:
-        InputError: no tasks, targets that are not finite, limits or a start of another skeleton, goals nothing can move.
+        InputError: no tasks, targets that are not finite, limits or a start of another skeleton, goals that nothing can
+            move.
         UnknownNameError: a joint or method has another name; the nearest is suggested.
         ConvergenceError: a goal is missed; ``error.report`` is the result, with the nearest pose found.
     """

@@ -1,9 +1,9 @@
-"""Compiled linear algebra of one damped step, in the dual: one small system for all joints.
+r"""Compiled linear algebra of one damped step, in the dual: one small system for all joints.
 
 Joints that two tasks have in common are the only coupling between them, so the matrix is summed over lists of common
 joints; no Jacobian is formed. With P half the gradient of the springs,
 
-.. math:: (J G J^T + \\lambda W^{-1})\\,y = e + J G P / \\lambda, \\qquad \\Delta = G (J^T y - P / \\lambda)
+.. math:: (J G J^T + \lambda W^{-1})\,y = e + J G P / \lambda, \qquad \Delta = G (J^T y - P / \lambda)
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ def dual_matrix(
 def add_levers(
     lists: Lists, pair: int, row: int, column: int, ease: FloatArray, turns: FloatArray, S: FloatArray
 ) -> None:
-    r"""Add :math:`\sum_j g_j [l_f]_\times [l_e]_\times^T = \sum_j g_j ((l_e \cdot l_f) I - l_e l_f^T)` over common joints."""
+    r"""Add :math:`\sum_j g_j [l_f]_\times [l_e]_\times^T` over common joints j.
+
+    The product is :math:`(l_e \cdot l_f) I - l_e l_f^T`.
+    """
     firsts, seconds, chain = lists.pair_first, lists.pair_second, lists.chain
     a = b = c = d = e = f = h = i = j = 0.0
     for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):

@@ -70,7 +70,7 @@ def solve_full(
     shifts, turns, eased = np.empty((count, 3, 3)), np.empty((entries, 3, 3)), np.empty((entries, 3, 3))
     pulls, torques, ease = np.zeros((joints + 1, 3)), np.empty((joints + 1, 3)), np.empty(joints + 1)
     S, y = np.empty((3 * count, 3 * count)), np.empty(3 * count)
-    is_limited, has_springs = box.boxed.any(), prior.stiffness.any()
+    is_limited, has_springs = bool(box.boxed.any()), bool(prior.stiffness.any())
     limited = joints if is_limited else 0
     vectors, frames = np.zeros((joints, 3)), np.zeros((limited, 3, 3))
     G, free = np.empty((limited, 3, 3)), np.ones((limited, 3), dtype=np.bool_)
@@ -106,7 +106,7 @@ def solve_full(
             for c in range(3):
                 y[3 * b + c] = errors[b, c]
         if has_springs:
-            spring_shift(lists, damping, ease[joints], shifts, eased, pulls, y)
+            spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
         expected = dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
         change = move(box, torques, ease, frames, free, root, wxyz, vectors, world, new_root, new_wxyz, new_vectors)
         forward(tree, new_root, new_wxyz, new_positions, new_world)
@@ -183,7 +183,7 @@ def propose(
     ease_rows(lists, box.boxed, turns, ease, nothing, eased)
     dual_matrix(blocks, lists, damping, ease, False, shifts, turns, eased, S)
     y = errors.copy().reshape(-1)
-    spring_shift(lists, damping, ease[joints], shifts, eased, pulls, y)
+    spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
     dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
     move(box, torques, ease, nothing, free, root, wxyz, vectors, world, new_root, new_wxyz, vectors)
     return new_root, new_wxyz, gradient

@@ -1,8 +1,8 @@
-"""What a compiled solve reads: the body, the tasks and the limits as plain arrays.
+r"""What a compiled solve reads: the body, the tasks and the limits as plain arrays.
 
-Every task is one block of three residual rows. How a block moves with the turn :math:`\\omega` [rad] of a joint, in world
-axes, is :math:`\\dot r = (A - C [l]_\\times)\\,\\omega` with a lever :math:`l`: a point has :math:`A = 0, C = I`, an
-orientation :math:`A = J_r^{-1}, C = 0`, and so on. One form serves all of them.
+Every task is one block of three residual rows. How a block moves with the turn :math:`\omega` [rad] of a joint, in
+world axes, is :math:`\dot r = (A - C [l]_\times)\,\omega` with a lever :math:`l`: a point has :math:`A = 0, C = I`,
+an orientation :math:`A = J_r^{-1}, C = 0`, and so on. One form serves all of them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatA
     .. math:: M = \sum_i m_i J_i^T J_i
 
     with the points and masses of the centre of mass ([DeLeva1996]_), in the order root place, root turn, coordinates;
-    the step metric of [Tournier2011]_ §8.2.3. Points carry no inertia of their own, so a little is added to the diagonal.
+    the step metric of [Tournier2011]_ §8.2.3. Points carry no inertia of their own, so the diagonal gets a little.
     """
     pose = Pose(skeleton, guess.root, SO3(guess.wxyz))
     columns = model.jacobian(guess.x[None])[0]

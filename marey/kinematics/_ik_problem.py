@@ -37,7 +37,7 @@ from marey.kinematics._tasks import (
 from marey.skeleton import NO_PARENT, Pose, Skeleton
 
 if TYPE_CHECKING:
-    from marey.kinematics._limits import BoxLimits
+    from marey.kinematics._limits_box import BoxLimits
 
 Root = Literal["free", "turn", "fixed"]
 ROOTS: Final = ("free", "turn", "fixed")
@@ -184,7 +184,11 @@ def _blocks(
             points[row] = task.point
         if isinstance(task, LookAtTask):
             aims[row] = task.axis
-    return Blocks(kinds, joints, points, aims, weights, np.linalg.inv(weights), limits)
+    return Blocks(kinds, joints, points, aims, weights, _inverses(weights), limits)
+
+
+def _inverses(matrices: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
 
 
 def _kind(task: GoalTask) -> int:
@@ -265,7 +269,8 @@ def boxes(skeleton: Skeleton, box: BoxLimits | None) -> Box:
         none = np.full((skeleton.num_joints, 3), np.inf)
         return Box(np.zeros(skeleton.num_joints, dtype=np.bool_), -none, none)
     low, high = np.array(box.low, dtype=np.float64), np.array(box.high, dtype=np.float64)
-    return Box(np.isfinite(low).any(axis=-1) | np.isfinite(high).any(axis=-1), low, high)
+    boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
+    return Box(boxed, low, high)
 
 
 def _check_moves(

@@ -48,7 +48,8 @@ def advice_for(status: SolveStatus, missed: list[str], has_limits: bool, start_m
     names = ", ".join(missed)
     if status is SolveStatus.INFEASIBLE:
         cause = "out of reach or against a limit" if has_limits else "out of reach"
-        return f"Goals {cause}: {names}. This is the nearest pose; move the goals, free the root, or lower their weight.{note}"
+        cure = "move the goals, free the root, or lower their weight"
+        return f"Goals {cause}: {names}. This is the nearest pose; {cure}.{note}"
     if status is SolveStatus.STALLED:
         return (
             f"Goals missed: {names}. No step improves this pose; try another start, or the method 'projected-lm'.{note}"

@@ -82,8 +82,9 @@ def projected_lm(run: Run, guess: Guess) -> Outcome:
         return _projected(run, guess, run.limits)
     from marey.kinematics._ik_kernels import solve_flat
 
+    solve: Callable[..., tuple[int, int, int, float, float]] = solve_flat
     p, damping = run.problem, WARM_DAMPING if run.is_warm else START_DAMPING
-    ended = solve_flat(
+    ended = solve(
         *p.flat,
         run.targets,
         run.active,

@@ -176,7 +176,7 @@ def residuals(
     errors: FloatArray,
     places: FloatArray,
 ) -> float:
-    """Write what is missing ``(B, 3)`` and where the points are ``(B, 3)``; return the objective, the sum of e^T W e."""
+    """Write what is missing and where the points are, both ``(B, 3)``; return the objective, the sum of e^T W e."""
     kinds, joints, points, W = layout.blocks.kinds, layout.blocks.joints, layout.blocks.points, layout.blocks.weights
     total = 0.0
     for b in range(kinds.shape[0]):
@@ -278,7 +278,7 @@ def linearise(
     shifts: FloatArray,
     turns: FloatArray,
 ) -> None:
-    r"""Write how blocks move: C ``(B, 3, 3)`` with the root's place, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
+    r"""Write how blocks move: C ``(B, 3, 3)`` with the root, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
     kinds, chain_start, chain = layout.blocks.kinds, layout.lists.chain_start, layout.lists.chain
     for b in range(kinds.shape[0]):
         kind, start, stop = kinds[b], chain_start[b], chain_start[b + 1]

@@ -60,8 +60,8 @@ def fit_markers(
 ) -> MarkerFit:
     """Fit a skeleton to markers: alternate inverse kinematics with least squares on bone lengths and marker sites.
 
-    Poses come from :func:`track` with one place for each marker and a weak pull to the rest pose; then, poses held, bone
-    scales (the same left and right) and sites solve a linear problem with priors ([Tournier2011]_ §16, markers as
+    Poses come from :func:`track` with one place for each marker and a weak pull to the rest pose; then, poses held,
+    bone scales (the same left and right) and sites solve a linear problem with priors ([Tournier2011]_ §16, markers as
     incomplete observation). Markers with known names need no sites.
 
     Args:
@@ -218,8 +218,8 @@ def _fit(
     away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
     rms = {name: float(np.sqrt((away[seen[:, m], m] ** 2).mean())) for m, name in enumerate(names) if seen[:, m].any()}
     sites = {
-        name: MarkerSite(body.names[j], (float(p[0]), float(p[1]), float(p[2])))
-        for name, j, p in zip(names, joints, points, strict=True)
+        name: MarkerSite(body.names[int(j)], (p[0], p[1], p[2]))
+        for name, j, p in zip(names, joints.tolist(), points.tolist(), strict=True)
     }
     long, short = np.linalg.norm(body.offsets, axis=1), np.linalg.norm(template.offsets, axis=1)
     scales = {name: float(long[j] / short[j]) if short[j] > 0.0 else 1.0 for j, name in enumerate(body.names) if j > 0}

@@ -39,7 +39,7 @@ def refit_body(
     overall = float(np.median(np.linalg.norm(body.offsets[1:], axis=1)[_has_length(template)[1:]] / _lengths(template)))
     columns = _bone_columns(template, frames, joints, groups, num_groups)
     size = num_groups + 3 * count
-    H, b = np.zeros((size, size)), np.zeros(size)
+    normal, b = np.zeros((size, size)), np.zeros(size)
     for m in range(count):
         use = seen[:, m]
         if not use.any():
@@ -51,11 +51,11 @@ def refit_body(
         A[:, :, site] = R
         y = places[use, m] - positions[use, 0]
         weight = 1.0 / (use.sum() * MARKER_M**2)
-        H += weight * np.einsum("fri,frj->ij", A, A)
+        normal += weight * np.einsum("fri,frj->ij", A, A)
         b += weight * np.einsum("fri,fr->i", A, y)
     prior = np.concatenate([np.full(num_groups, SCALE**-2), np.full(3 * count, SITE_M**-2)])
     centre = np.concatenate([np.full(num_groups, overall), first_points.ravel()])
-    found = np.linalg.solve(H + np.diag(prior), b + prior * centre)
+    found = np.asarray(np.linalg.solve(normal + np.diag(prior), b + prior * centre), dtype=np.float64)
     scales = np.clip(found[:num_groups], 0.6 * overall, 1.6 * overall)
     return rescaled(template, scales[groups]), found[num_groups:].reshape(-1, 3)
 

@@ -69,7 +69,7 @@ class MarkerSite:
 
 def known_places() -> dict[str, Place]:
     """All marker names that are known, both sides, in the spellings "R.ASIS", "RASI" and "RASIS"."""
-    found = dict(_MIDDLE)
+    found: dict[str, Place] = {**_MIDDLE}
     for side, letter, sign in (("left_", "L", 1.0), ("right_", "R", -1.0)):
         for name, (joint, (x, y, z)) in _LEFT.items():
             carrier = joint if joint in ("pelvis", "spine3") else side + joint

@@ -179,7 +179,7 @@ def solve_gradient(
         else:
             for k in range(n):
                 direction[k] = -g[k] if free[k] else 0.0
-        if method == TRANSPOSE_FIXED or method == TRANSPOSE_BUSS:
+        if method in (TRANSPOSE_FIXED, TRANSPOSE_BUSS):
             length = option if method == TRANSPOSE_FIXED else buss_length(J, e, free)
             change = retract(layout, space, state, length * direction, trial, taken)
             new_cost, along = evaluate(layout, space, targets, active, trial), dot(g, taken)

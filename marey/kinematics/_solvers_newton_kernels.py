@@ -30,7 +30,7 @@ LOST = 1e12  # an objective this large has diverged
 
 @kernel
 def truncated_inverse(J: FloatArray, free: BoolArray, e: FloatArray, cutoff: float, step: FloatArray) -> float:
-    """Write the least step with J step = e as far as singular values allow; return the part of e that is out of reach."""
+    """Write the least step with J step = e, as far as singular values allow; return what of e is out of reach."""
     rows = J.shape[0]
     A = np.zeros((rows, rows))
     for r in range(rows):
@@ -73,7 +73,7 @@ def damped_step(
 ) -> None:
     """Write the step of (J^T J + s + damping D) step = -g / 2 on the free coordinates.
 
-    D is the diagonal of J^T J + s when ``is_relative`` (Marquardt), else ``metric`` ``(n, n)``, or one when that is empty.
+    D is the diagonal of J^T J + s when ``is_relative`` (Marquardt), else ``metric`` ``(n, n)``, or one without it.
     """
     n = g.shape[0]
     for i in range(n):
@@ -125,7 +125,7 @@ def model_value(J: FloatArray, e: FloatArray, g: FloatArray, s: FloatArray, step
 def dogleg_step(
     J: FloatArray, g: FloatArray, s: FloatArray, free: BoolArray, newton: FloatArray, radius: float, step: FloatArray
 ) -> None:
-    """Write the step on the dogleg path, from the lowest point along the slope to the Gauss-Newton point, at a radius."""
+    """Write the step on the path from the lowest point along the slope to the Gauss-Newton point, at a radius."""
     steep = bend = 0.0
     for n in range(g.shape[0]):
         if free[n]:
@@ -205,7 +205,7 @@ def solve_newton(
 ) -> tuple[int, int, int, float, float]:
     """Iterate one of the methods from a pose, which is overwritten by the best one found.
 
-    ``option`` is the damping [m] of DLS, the tolerance [m] of Meredith-Maddock, and for Marquardt whether the damping is
+    ``option`` is the damping [m] of DLS, the tolerance [m] of Meredith-Maddock, and for Marquardt whether damping is
     relative to the diagonal. SVD-clamp must be given a layout without boxes; it is clamped afterwards.
     Returns as ``solve_full``; rows of ``history`` are objective, damping or radius, fall expected, largest change.
     """
@@ -214,7 +214,7 @@ def solve_newton(
     n, m = num_coordinates(layout, space), 3 * errors.shape[0]
     J, H, e = np.zeros((m, n)), np.zeros((n, n)), np.zeros(m)
     g, s, step, taken = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    free, is_guarded = np.ones(n, dtype=np.bool_), method == MARQUARDT or method == DOGLEG
+    free, is_guarded = np.ones(n, dtype=np.bool_), method in (MARQUARDT, DOGLEG)
     cost = begin(layout, space, targets, active, state)
     copy_state(state, best)
     lowest, damping, radius, gradient = cost, 1e-2 * max(cost, 1e-6), 1.0, 0.0

@@ -1,7 +1,7 @@
-"""Compiled coordinates of a solve: every joint of the body, or the few of a pose model.
+r"""Compiled coordinates of a solve: every joint of the body, or the few of a pose model.
 
-Full space: the root's place, then three for each joint, in its own axes, :math:`g \\leftarrow g \\exp(\\delta)`; limited
-joints are moved by their rotation vectors. Reduced space: the root's place, its turn, then the model's coordinates.
+Full space: the root's place, then three for each joint, in its own axes, :math:`g \leftarrow g \exp(\delta)`;
+limited joints are moved by their rotation vectors. Reduced space: the root's place, its turn, the model's coordinates.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class LookAtTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComTask:
-    """The centre of mass (segments of [DeLeva1996]_) shall be at a place; a weight of 0 along an axis leaves it free."""
+    """The centre of mass (segments of [DeLeva1996]_) shall be at a place; a weight of 0 leaves an axis free."""
 
     target_world: ArrayLike  # (3,) or, for clips, (F, 3) [m]
     weight: Weight = field(default=1.0, kw_only=True)
