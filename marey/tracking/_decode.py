@@ -7,13 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import FloatArray, IntArray, frozen
 from marey.kinematics import PointTask, PoseTask, Task, solve_ik
 from marey.lie import SO3
 from marey.skeleton import ContactPoints, Pose, role_map
 from marey.tracking._particles import Scene, Sight
 
-RAY_DEPTH_WEIGHT: Final = 1e-6  # [-] a detection says nothing about depth; not zero, so that the weight stays definite
 REST_ROLES: Final = (  # joints of small range; shoulders and elbows are left to the goals
     *("spine1", "spine2", "spine3", "neck", "head"),
     *(f"{side}_{part}" for part in ("collar", "wrist") for side in ("left", "right")),
@@ -24,15 +23,16 @@ REST_ROLES: Final = (  # joints of small range; shoulders and elbows are left to
 class Decoder:
     r"""Inverse kinematics of the tools, the root fixed, every solve started from the particle's own last pose.
 
-    .. math:: \min_\theta \sum_t \|x_t - p_t(\theta)\|^2_W + \sum_k c_k \|r_k - p_k(\theta)\|^2_{W_0}
+    .. math:: \min_\theta \sum_t \|x_t - p_t(\theta)\|^2_W + \sum_k c_k \|r_k - p_k(\theta)\|^2_W
               + \rho \sum_j \|\log(\bar R_j^{-1} R_j)\|^2 \quad \text{within the limits}
 
     The first sum is the tools; the second, left out by the thesis's tracker, pulls the other keypoints to their viewing
-    rays; the third settles what neither says: trunk, neck, collars and wrists stay near the first pose.
+    rays, as deep as they were; the third settles what neither says: trunk, neck, collars and wrists stay near the first
+    pose. W is weak along the view, where one camera knows least.
     """
 
     scene: Scene
-    depth_weight: float  # [-] of the tools, along the view
+    weight: FloatArray  # (3, 3) W in world axes
     rest: PoseTask
     iterations: int
     uses_rays: bool
@@ -43,15 +43,16 @@ class Decoder:
         roles = role_map(scene.start.skeleton)
         joints = tuple(roles[role] for role in REST_ROLES if role in roles)
         rest = PoseTask(scene.start, joints=joints, weight=rest_weight, priority=0)
-        return cls(scene, depth_weight, rest, iterations, uses_rays)
+        weight = scene.observations.camera.diagonal(1.0, 1.0, depth_weight)
+        return cls(scene, weight, rest, iterations, uses_rays)
 
     def __call__(self, wxyz: FloatArray, tools: FloatArray, sight: Sight) -> FloatArray:
         """Poses ``(N, J, 4)`` for tools ``(N, T, 3)`` [m], from poses ``(N, J, 4)``."""
-        scene, camera = self.scene, self.scene.observations.camera
-        seen = self._seen(sight)
-        rays = camera.on_rays(sight.pixels[seen], scene.positions(scene.keypoints, wxyz)[:, seen])
-        weight = camera.diagonal(1.0, 1.0, self.depth_weight)
-        ray_weights = [c * camera.diagonal(1.0, 1.0, RAY_DEPTH_WEIGHT) for c in sight.trust[seen]]
+        scene, seen = self.scene, self._seen(sight)
+        places = scene.positions(scene.keypoints, wxyz)[:, seen]
+        rays = scene.observations.camera.on_rays(sight.pixels[seen], places)
+        weight = frozen(self.weight, name="weight")
+        ray_weights = [frozen(c * self.weight, name="weight") for c in sight.trust[seen]]
         solved = np.empty_like(wxyz)
         for n in range(len(wxyz)):
             tasks: list[Task] = [self.rest]

@@ -40,19 +40,19 @@ class EffectorFilter:
     ``"guided"``, the default, also looks at the picture: q is N(x⁻, Q) conditioned on the detections of the tools (the
     pinhole linearised), and the other keypoints pull the decoded pose onto their viewing rays.
 
-    One camera does not see depth. Q is wide along it, and the goals are weak along it (:803 of the thesis suggests it),
-    so that limb lengths, limits and the pose at rest settle it.
+    One camera does not see depth. The goals are weak along the view, as the thesis suggests, so that limb lengths,
+    limits and the pose at rest settle it; a wide Q there only adds noise that the picture cannot take back.
     """
 
     num_particles: int = 25
-    step_m: tuple[float, float, float] = (0.03, 0.03, 0.05)  # [m] √Q a frame: across, up and along the view
+    step_m: tuple[float, float, float] = (0.03, 0.03, 0.02)  # [m] √Q a frame: across, up and along the view
     proposal: Proposal = "guided"
     tools: tuple[str, ...] = TOOLS
     limits: JointLimits | None = None
     likelihood: Likelihood | None = None  # one that suits the proposal, if not given
-    depth_weight: float = 0.003  # [-] weight of the goals along the view, relative to across
+    depth_weight: float = 0.03  # [-] weight of the goals along the view, relative to across
     rest_weight: float = 0.02  # [m²/rad²] springs of trunk, neck, collars and wrists to the first pose
-    iterations: int = 6  # most steps of a decode; warm starts need few
+    iterations: int = 4  # most steps of a decode; warm starts need few
 
     def __post_init__(self) -> None:
         check_count(self.num_particles)

@@ -18,7 +18,7 @@ from marey.tracking._particles import Particles, Scene, Sight, Walk
 from marey.tracking._points import TOOLS, carriers, mean_rotations
 from marey.tracking._result import TrackResult, gather
 
-POSE_LIKELIHOOD: Final = Likelihood(sigma_px=12.0)  # the best of 8, 12, 16, 24 px for 100 particles, see docs/tracking.md
+POSE_LIKELIHOOD: Final = Likelihood(sigma_px=16.0)  # the better of 8 and 16 px for 100 particles
 
 
 @final
