@@ -22,7 +22,8 @@ from marey.tracking._result import TrackResult, gather
 
 Proposal = Literal["guided", "random-walk"]
 PROPOSALS: Final = ("guided", "random-walk")
-LIKELIHOODS: Final = {"guided": Likelihood(sigma_px=3.0), "random-walk": Likelihood(sigma_px=12.0)}
+LIKELIHOODS: Final = {"guided": Likelihood(sigma_px=3.0), "random-walk": Likelihood(sigma_px=20.0)}
+STEPS_M: Final = {"guided": (0.03, 0.03, 0.02), "random-walk": (0.05, 0.05, 0.03)}  # [m] what did best on seeds 1 to 3
 
 
 @final
@@ -45,11 +46,11 @@ class EffectorFilter:
     """
 
     num_particles: int = 25
-    step_m: tuple[float, float, float] = (0.03, 0.03, 0.02)  # [m] √Q a frame: across, up and along the view
     proposal: Proposal = "guided"
+    step_m: tuple[float, float, float] | None = None  # [m] √Q a frame: across, up and along the view
     tools: tuple[str, ...] = TOOLS
     limits: JointLimits | None = None
-    likelihood: Likelihood | None = None  # one that suits the proposal, if not given
+    likelihood: Likelihood | None = None  # this and ``step_m`` suit the proposal, if not given
     depth_weight: float = 0.03  # [-] weight of the goals along the view, relative to across
     rest_weight: float = 0.02  # [m²/rad²] springs of trunk, neck, collars and wrists to the first pose
     iterations: int = 4  # most steps of a decode; warm starts need few
@@ -58,9 +59,11 @@ class EffectorFilter:
         check_count(self.num_particles)
         if self.proposal not in PROPOSALS:
             raise UnknownNameError("proposal", self.proposal, "EffectorFilter", PROPOSALS)
-        if len(self.step_m) != 3 or not all(np.isfinite(s) and s > 0.0 for s in self.step_m):
-            raise InputError(f"step_m is {self.step_m}", "Give three positive lengths [m]: across, up, along the view")
-        for name, value in (("depth_weight", self.depth_weight), ("iterations", self.iterations)):
+        steps = STEPS_M[self.proposal] if self.step_m is None else self.step_m
+        if len(steps) != 3 or not all(np.isfinite(s) and s > 0.0 for s in steps):
+            raise InputError(f"step_m is {steps}", "Give three positive lengths [m]: across, up, along the view")
+        positive = {"depth_weight": self.depth_weight, "rest_weight": self.rest_weight, "iterations": self.iterations}
+        for name, value in positive.items():
             if not (np.isfinite(value) and value > 0):
                 raise InputError(f"{name} is {value}", "Give a positive number")
 
@@ -75,9 +78,10 @@ class EffectorFilter:
 
     def _frames(self, scene: Scene, rng: np.random.Generator) -> Iterator[TrackFrame]:
         likelihood = LIKELIHOODS[self.proposal] if self.likelihood is None else self.likelihood
+        steps = STEPS_M[self.proposal] if self.step_m is None else self.step_m
         is_guided = self.proposal == "guided"
         decoder = Decoder.of(scene, self.depth_weight, self.rest_weight, self.iterations, uses_rays=is_guided)
-        covariance = scene.observations.camera.diagonal(*np.square(self.step_m))
+        covariance = scene.observations.camera.diagonal(*np.square(steps))
         walk = EffectorWalk(scene, decoder, covariance, likelihood.sigma_px, is_guided)
         return follow(scene, walk, likelihood, self.num_particles, rng)
 

@@ -66,9 +66,7 @@ class Scene:
     limits: JointLimits | None
 
     @classmethod
-    def of(
-        cls, observations: Observations, start: Pose, tools: tuple[str, ...], limits: JointLimits | None
-    ) -> Scene:
+    def of(cls, observations: Observations, start: Pose, tools: tuple[str, ...], limits: JointLimits | None) -> Scene:
         """Look up the points on the body of the first pose, and bring that pose inside the limits."""
         if limits is not None and limits.skeleton.names != start.skeleton.names:
             raise InputError(f"limits of {limits.skeleton!r} with a pose of {start.skeleton!r}", "Use one skeleton")

@@ -32,7 +32,9 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     if not names or len(set(names)) < len(names):
         raise InputError(f"points are {tuple(names)}", "Name at least one point, each of them once")
     found = [_find(skeleton, name) for name in names]
-    return ContactPoints(tuple(names), np.array([joint for joint, _ in found]), np.array([offset for _, offset in found]))
+    return ContactPoints(
+        tuple(names), np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
+    )
 
 
 def _find(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:

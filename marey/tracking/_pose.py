@@ -57,7 +57,9 @@ class PoseFilter:
         moving = carriers(scene.start.skeleton, scene.keypoints)
         steps = np.asarray(self.step_rad, dtype=np.float64)
         if steps.shape not in ((), moving.shape):
-            raise InputError(f"step_rad has shape {steps.shape}", f"Give one number, or one for each joint {moving.shape}")
+            raise InputError(
+                f"step_rad has shape {steps.shape}", f"Give one number, or one for each joint {moving.shape}"
+            )
         return PoseWalk(scene, np.where(moving, steps, 0.0))
 
 
