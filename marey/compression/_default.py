@@ -21,7 +21,7 @@ from marey.skeleton import Skeleton
 if TYPE_CHECKING:
     from marey.compression._pose_kernels import Body, Goal
 
-JOINT_STEP: Final = 0.6  # step of a joint's numbers times its lever, in error bounds; by trial
+JOINT_STEP: Final = 0.66  # step of a joint's numbers times its lever, in error bounds; by trial
 ROOT_STEP: Final = 0.7  # step of the root's position in error bounds
 CONSTANT_SHARE: Final = 0.05  # part of the bound that constants of joints may use up
 TRANSLATION_SHARE: Final = 0.1  # part of the bound that moving offsets may use up

@@ -155,6 +155,13 @@ class FieldReader:
             raise damaged("a number is not finite")
         return values
 
+    def singles(self, count: int) -> NDArray[np.float64]:
+        """So many float32s, not packed, all finite."""
+        values = np.frombuffer(self._take(4 * count), dtype="<f4").astype(np.float64)
+        if not np.isfinite(values).all():
+            raise damaged("a number is not finite")
+        return values
+
     def end(self) -> None:
         """Make sure that nothing is left over."""
         if self.place != len(self.data):

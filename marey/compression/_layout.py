@@ -12,7 +12,7 @@ from marey.skeleton import Skeleton
 
 LINKS: Final = 8  # as the compiled predictor has
 NEAR_M: Final = 0.05  # joints of one parent this near to one another move alike (a thumb and a hand)
-PASSED_ON: Final = 0.5  # weight of points behind a joint that cannot make up for all errors; by trial
+PASSED_ON: Final = 0.65  # weight of points behind a joint that cannot make up for all errors; by trial
 SAME_PLACE_M: Final = 1e-6
 
 

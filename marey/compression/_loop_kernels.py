@@ -57,7 +57,7 @@ def encode_poses(
     A frame that is off by more than ``limit_m`` is coded again with half the step, ``most`` times at most.
     """
     frames, n = goal.numbers.shape
-    p, pose = new_predictor(frames, links, steps), new_pose(body.parents.shape[0])
+    p, pose = new_predictor(links, steps), new_pose(body.parents.shape[0])
     s, numbers = np.zeros((frames, n)), np.zeros((frames, n), dtype=np.int64)
     refined = np.zeros(frames, dtype=np.int64)
     order, strides = frame_order(frames, levels)
@@ -75,7 +75,7 @@ def encode_poses(
                 break
             scale *= 0.5
         worst = max(worst, error)
-        learn(p, s, t)
+        learn(p)
     return numbers, refined, np.sqrt(worst)
 
 
@@ -85,7 +85,7 @@ def encode_table(
 ) -> tuple[IntArray, FloatArray]:
     """Quantised numbers and what the reader gets of them, for a table ``(F, n)`` without a body around it."""
     frames, n = values.shape
-    p = new_predictor(frames, links, steps)
+    p = new_predictor(links, steps)
     s, numbers = np.zeros((frames, n)), np.zeros((frames, n), dtype=np.int64)
     order, strides = frame_order(frames, levels)
     for k in range(frames):
@@ -95,7 +95,7 @@ def encode_table(
         look_around(p, s, t, strides[k], is_causal)
         for i in range(n):
             _rounded(p, s, numbers, t, i, values[t, i], 1.0)
-        learn(p, s, t)
+        learn(p)
     return numbers, s
 
 
@@ -105,7 +105,7 @@ def decode_table(
 ) -> FloatArray:
     """Numbers ``(F, n)`` from quantised ones: the way back of both encoders."""
     frames, n = numbers.shape
-    p = new_predictor(frames, links, steps)
+    p = new_predictor(links, steps)
     s = np.zeros((frames, n))
     order, strides = frame_order(frames, levels)
     for k in range(frames):
@@ -118,5 +118,5 @@ def decode_table(
             start = predicted(p, i)
             s[t, i] = start + numbers[t, i] * (p.steps[i] * scale)
             p.surprise[i] = numbers[t, i] * scale
-        learn(p, s, t)
+        learn(p)
     return s

@@ -13,10 +13,11 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-OWN: Final = 6  # features from the number's own past and future
+OWN: Final = 4  # features from the number's own past and future
 LINKS: Final = 8  # features from other numbers of the frame
 FEATURES: Final = OWN + LINKS
-FORGETTING: Final = 0.993  # about 140 frames are remembered
+FORGETTING: Final = 0.99  # about 100 frames are remembered
+START_SPREAD: Final = 0.003  # trust in the first weights: surprises of about 20 steps outweigh it
 SPREAD_LIMIT: Final = 1e8  # trace above which the inverse correlation is shrunk again
 
 
@@ -29,19 +30,18 @@ class Predictor(NamedTuple):
     base: FloatArray  # (n,) prediction before learning
     own: FloatArray  # (n,) learnt part from the number's own neighbours
     surprise: FloatArray  # (n,) decoded minus predicted, this frame
-    beyond: FloatArray  # (F, n) decoded minus base
     gain: FloatArray  # (FEATURES,)
     links: IntArray  # (n, LINKS) numbers decoded earlier in the frame that tell of this one; -1 is none
     steps: FloatArray  # (n,) step of the quantiser
 
 
 @kernel
-def new_predictor(frames: int, links: IntArray, steps: FloatArray) -> Predictor:
+def new_predictor(links: IntArray, steps: FloatArray) -> Predictor:
     """Return a predictor that has seen nothing."""
     n = steps.shape[0]
     return Predictor(
         np.zeros((n, FEATURES)), np.zeros((n, FEATURES, FEATURES)), np.zeros((n, FEATURES)), np.zeros(n), np.zeros(n),
-        np.zeros(n), np.zeros((frames, n)), np.zeros(FEATURES), links, steps,
+        np.zeros(n), np.zeros(FEATURES), links, steps,
     )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def begin_level(p: Predictor, stride: int, is_causal: bool) -> None:
     p.spread[:] = 0.0
     for i in range(p.steps.shape[0]):
         for a in range(FEATURES):
-            p.spread[i, a, a] = 1.0
+            p.spread[i, a, a] = START_SPREAD
         if is_causal:
             p.weights[i, 0] = 1.0 if stride == 1 else 0.6
 
@@ -87,8 +87,6 @@ def _from_both_sides(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> Non
     b5 = s[t + 5 * k, i] if t + 5 * k < frames else 2.0 * b3 - b1
     p.base[i] = (9.0 * (a1 + b1) - (a3 + b3)) / 16.0
     f[0], f[1], f[2], f[3] = a3 - a1 - b1 + b3, a5 - a3 - b3 + b5, b1 - a1, b3 - a3
-    f[4] = p.beyond[t - 2 * k, i] if t >= 3 * k else 0.0
-    f[5] = p.beyond[t - 4 * k, i] if t >= 5 * k else 0.0
 
 
 @kernel
@@ -120,10 +118,9 @@ def predicted(p: Predictor, i: int) -> float:
 
 
 @kernel
-def learn(p: Predictor, s: FloatArray, t: int) -> None:
-    """Correct the weights of all numbers by their surprises in frame ``t``."""
+def learn(p: Predictor) -> None:
+    """Correct the weights of all numbers by their surprises in this frame."""
     for i in range(p.steps.shape[0]):
-        p.beyond[t, i] = s[t, i] - p.base[i]
         _learn_one(p, i)
 
 

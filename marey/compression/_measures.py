@@ -1,0 +1,143 @@
+"""How far a decoded motion is from the captured one: the measures of two communities, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.motion import Motion
+
+ACL_SHELL_M = 0.03  # [m] where ACL's regression tests put their points
+ACL_BYTES = 40  # [byte] of a transform: rotation 4, translation 3, scale 3 float32
+CONTACT_HEIGHT_M, CONTACT_SPEED_MPS = 0.05, 0.3  # a foot this low and slow stands
+
+
+def raw_bytes_acl(motion: Motion) -> int:
+    """Size before compression as ACL counts: 40 bytes a joint a frame (rotation 4, translation 3, scale 3 float32)."""
+    return ACL_BYTES * motion.num_frames * motion.skeleton.num_joints
+
+
+def raw_bytes_tournier(motion: Motion) -> int:
+    """Size before compression as [Tournier2011]_ §9.1.3 counts: float32 of three angles a joint and the root's place."""
+    return 4 * 3 * motion.num_frames * (motion.skeleton.num_joints + 1)
+
+
+def distortion(original: Motion, decoded: Motion) -> float:
+    r"""Distortion rate [%] of the joint positions ``A`` against their movement about their means over time.
+
+    .. math:: d = 100\,\frac{\|A-\tilde A\|}{\|A-E(A)\|}
+
+    [Tournier2011]_ §9.1.3, as printed. A clip without movement gives 0 if it is exact, else infinity.
+    """
+    before, after = _positions(original, decoded)
+    gap, spread = float(np.linalg.norm(before - after)), float(np.linalg.norm(before - before.mean(axis=0)))
+    if spread == 0.0:
+        return 0.0 if gap == 0.0 else float("inf")
+    return 100.0 * gap / spread
+
+
+def distortion_energy(original: Motion, decoded: Motion) -> float:
+    r"""Distortion of the squares [%], :math:`d_2 = d^2/100`: the only reading that fits the printed values."""
+    return distortion(original, decoded) ** 2 / 100.0
+
+
+def joint_errors(original: Motion, decoded: Motion) -> FloatArray:
+    """Distance ``(F, J)`` [m] of each joint from where it was captured."""
+    before, after = _positions(original, decoded)
+    return np.linalg.norm(before - after, axis=-1)
+
+
+def shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL_SHELL_M) -> FloatArray:
+    """Largest distance ``(F, J)`` [m] of three points of each joint from where they were captured.
+
+    The points lie ``shell_m`` from the joint along the three axes of its frame, so that the measure sees rotations too:
+    ACL's error metric for transforms that may be scaled.
+    """
+    _check(original, decoded)
+    positions, frames = original.joint_frames()
+    decoded_positions, decoded_frames = decoded.joint_frames()
+    shift = (decoded_positions - positions)[..., None]
+    turn = shell_m * (decoded_frames.matrix() - frames.matrix())  # columns are the axes
+    return np.linalg.norm(shift + turn, axis=-2).max(axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class CodecReport:
+    """What compression cost and what it saved."""
+
+    bytes: int
+    ratio_acl: float  # against 40 bytes a joint a frame
+    ratio_tournier: float  # against 12 bytes a joint a frame and the root's place
+    distortion_percent: float  # d
+    distortion_energy_percent: float  # d squared over 100
+    mean_joint_error_mm: float
+    p95_joint_error_mm: float
+    max_joint_error_mm: float
+    max_shell_error_mm: float  # three points at 3 cm
+    mean_local_error_mm: float  # joints against the root: mean per-joint position error
+    foot_skate_ratio: float  # slide of standing feet, decoded over captured
+    jerk_ratio: float  # root mean square third difference of joint positions, decoded over captured
+
+    def as_dict(self) -> dict[str, float]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def evaluate(original: Motion, decoded: Motion, data: bytes) -> CodecReport:
+    """Measure a decoded motion against the captured one."""
+    errors = 1e3 * joint_errors(original, decoded)
+    d = distortion(original, decoded)
+    return CodecReport(
+        len(data),
+        raw_bytes_acl(original) / len(data),
+        raw_bytes_tournier(original) / len(data),
+        d,
+        d * d / 100.0,
+        float(errors.mean()),
+        float(np.percentile(errors, 95.0)),
+        float(errors.max()),
+        1e3 * float(shell_errors(original, decoded).max()),
+        1e3 * float(np.linalg.norm(_local(original) - _local(decoded), axis=-1).mean()),
+        foot_skate(decoded, original) / max(foot_skate(original, original), 1e-9),
+        _jerk(decoded) / max(_jerk(original), 1e-12),
+    )
+
+
+def foot_skate(motion: Motion, original: Motion) -> float:
+    """Mean horizontal speed [m/s] of the lowest joints while they stand in the original.
+
+    A foot stands where it is lower than 5 cm above the lowest it gets and slower than 0.3 m/s.
+    """
+    _check(original, motion)
+    captured, moved = original.joint_positions(), motion.joint_positions()
+    if len(captured) < 2:
+        return 0.0
+    feet = np.argsort(captured[..., 1].mean(axis=0))[:4]
+    height = captured[1:, feet, 1] - captured[:, feet, 1].min(axis=0)
+    speed = np.linalg.norm(np.diff(captured[:, feet], axis=0), axis=-1) * original.rate_hz
+    stands = (height < CONTACT_HEIGHT_M) & (speed < CONTACT_SPEED_MPS)
+    slide = np.linalg.norm(np.diff(moved[:, feet][..., [0, 2]], axis=0), axis=-1) * original.rate_hz
+    return float(slide[stands].mean()) if stands.any() else 0.0
+
+
+def _jerk(motion: Motion) -> float:
+    third = np.diff(motion.joint_positions(), 3, axis=0)
+    return float(np.sqrt(np.mean(third**2))) if third.size else 0.0
+
+
+def _local(motion: Motion) -> FloatArray:
+    positions = motion.joint_positions()
+    return motion.rotations[:, :1].inverse() @ (positions - positions[:, :1])
+
+
+def _positions(original: Motion, decoded: Motion) -> tuple[FloatArray, FloatArray]:
+    _check(original, decoded)
+    return original.joint_positions(), decoded.joint_positions()
+
+
+def _check(original: Motion, decoded: Motion) -> None:
+    if original.rotations.shape != decoded.rotations.shape:
+        what = f"{original.rotations.shape} frames and joints against {decoded.rotations.shape}"
+        raise InputError(what, "Compare a motion with its own decoded version")

@@ -1,0 +1,130 @@
+"""Reduced inverse kinematics with the root fixed, compiled: end effectors to coordinates of a pose model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.compression._quaternion_kernels import four, product, turn
+from marey.models._model_kernels import model_jacobian, model_rotations
+
+FIRST_DAMPING = 1e-3
+SHRINK, GROW = 0.3, 4.0
+LEAST, MOST = 1e-12, 1e8  # of the damping
+ITERATIONS, FIRST_ITERATIONS = 20, 100  # of a frame that starts from the one before, and of the first
+COST_CHANGE = 1e-8  # relative; smaller ends the search
+STEP_CHANGE = 1e-10
+
+
+@kernel
+def _pose(
+    kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, x: FloatArray,
+    local: FloatArray, world: FloatArray, places: FloatArray,
+) -> None:  # fmt: skip
+    """Joint rotations and places in the frame of the root."""
+    model_rotations(kind, mean, basis, x, local)
+    world[0, 0], world[0, 1], world[0, 2], world[0, 3] = 1.0, 0.0, 0.0, 0.0
+    places[0, 0], places[0, 1], places[0, 2] = 0.0, 0.0, 0.0
+    for j in range(1, parents.shape[0]):
+        p = parents[j]
+        q = product(four(world[p]), four(local[j]))
+        u, v, w = turn(four(world[p]), offsets[j, 0], offsets[j, 1], offsets[j, 2])
+        world[j, 0], world[j, 1], world[j, 2], world[j, 3] = q
+        places[j, 0], places[j, 1], places[j, 2] = places[p, 0] + u, places[p, 1] + v, places[p, 2] + w
+
+
+@kernel
+def _cost(places: FloatArray, ends: IntArray, targets: FloatArray, x: FloatArray, spring: float) -> float:
+    total = 0.0
+    for e in range(ends.shape[0]):
+        for c in range(3):
+            gap = places[ends[e], c] - targets[e, c]
+            total += gap * gap
+    for i in range(x.shape[0]):
+        total += spring * x[i] * x[i]
+    return total
+
+
+@kernel
+def _normal_equations(
+    columns: FloatArray, parents: IntArray, world: FloatArray, places: FloatArray, ends: IntArray, targets: FloatArray,
+    x: FloatArray, spring: float, moves: FloatArray, normal: FloatArray, slope: FloatArray,
+) -> None:  # fmt: skip
+    """Gauss-Newton matrix and descent direction; ``moves`` is room ``(3, k)``."""
+    k = x.shape[0]
+    normal[:] = 0.0
+    for i in range(k):
+        slope[i] = -spring * x[i]
+        normal[i, i] = spring
+    for e in range(ends.shape[0]):
+        end = ends[e]
+        moves[:] = 0.0
+        j = parents[end]
+        while j > 0:
+            a, b, c = places[end, 0] - places[j, 0], places[end, 1] - places[j, 1], places[end, 2] - places[j, 2]
+            for i in range(k):
+                x_, y_, z_ = turn(four(world[j]), columns[j, 0, i], columns[j, 1, i], columns[j, 2, i])
+                moves[0, i] += y_ * c - z_ * b
+                moves[1, i] += z_ * a - x_ * c
+                moves[2, i] += x_ * b - y_ * a
+            j = parents[j]
+        for c3 in range(3):
+            gap = targets[e, c3] - places[end, c3]
+            for i in range(k):
+                slope[i] += moves[c3, i] * gap
+                for l in range(i + 1):
+                    normal[i, l] += moves[c3, i] * moves[c3, l]
+
+
+@kernel
+def _damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> FloatArray:
+    k = slope.shape[0]
+    matrix = np.empty((k, k))
+    trace = 0.0
+    for i in range(k):
+        trace += normal[i, i]
+    for i in range(k):
+        for l in range(i):
+            matrix[i, l] = normal[i, l]
+            matrix[l, i] = normal[i, l]
+        matrix[i, i] = normal[i, i] + damping * max(normal[i, i], 1e-9 * trace / k)
+    return np.linalg.solve(matrix, slope)
+
+
+@kernel
+def follow(
+    kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, ends: IntArray,
+    targets: FloatArray, spring: float, start: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """Coordinates ``(F, k)`` that reach targets ``(F, E, 3)``, each frame from the one before; the first from ``start``."""
+    frames, joints, k = targets.shape[0], parents.shape[0], basis.shape[2]
+    out = np.zeros((frames, k))
+    if k == 0:
+        return out
+    local, world, places = np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3))
+    columns = np.empty((joints, 3, k))
+    moves, normal, slope = np.empty((3, k)), np.empty((k, k)), np.empty(k)
+    x = start.copy()
+    for f in range(frames):
+        damping = FIRST_DAMPING
+        _pose(kind, mean, basis, parents, offsets, x, local, world, places)
+        cost = _cost(places, ends, targets[f], x, spring)
+        for _ in range(ITERATIONS if f > 0 else FIRST_ITERATIONS):
+            model_jacobian(kind, mean, basis, x, columns)
+            _normal_equations(columns, parents, world, places, ends, targets[f], x, spring, moves, normal, slope)
+            step = _damped_step(normal, slope, damping)
+            tried = x + step
+            _pose(kind, mean, basis, parents, offsets, tried, local, world, places)
+            new = _cost(places, ends, targets[f], tried, spring)
+            if new < cost:
+                is_done = cost - new <= COST_CHANGE * cost or np.abs(step).max() < STEP_CHANGE
+                x, cost, damping = tried, new, max(damping * SHRINK, LEAST)
+                if is_done:
+                    break
+            else:
+                damping *= GROW
+                _pose(kind, mean, basis, parents, offsets, x, local, world, places)
+                if damping > MOST or np.abs(step).max() < STEP_CHANGE:
+                    break
+        out[f] = x
+    return out

@@ -1,0 +1,237 @@
+"""The codec of [Tournier2011]_ chapter 9: a pose space, thinned end-effector tracks, and inverse kinematics to decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._lifting import coarsest_safe_level, fill_points, fill_rotations, level_sizes
+from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
+from marey.lie import SO3
+from marey.models import PGA, GeodesicModel
+from marey.motion import Contacts, Motion
+from marey.skeleton import Skeleton, role_map
+
+END_ROLES: Final = ("head", "left_wrist", "right_wrist", "left_ankle", "right_ankle")
+MAX_COMPONENTS: Final = 4096
+SPRING: Final = 1e-3  # [m^2] weight of the squared coordinates against squared distances; see `solve_coordinates`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThinMotion:
+    """What the codec keeps of a motion: a pose space and every 2^p-th sample of a few tracks."""
+
+    model: GeodesicModel
+    ends: tuple[int, ...]  # joints whose tracks are kept
+    root_positions: FloatArray  # (s, 3) [m]
+    root_rotations: SO3  # batch (s,)
+    end_positions: FloatArray  # (s', E, 3) [m] in world
+    frames: int
+    rate_hz: float
+    name: str
+    spring: float
+    contacts: Contacts | None = None
+
+    def scalars(self) -> int:
+        r"""Numbers that are kept, :math:`3n(k+1) + 6s + 3Es'`, with the root counted as a joint as the source does."""
+        joints, count = self.model.skeleton.num_joints, self.model.num_components
+        return 3 * joints * (count + 1) + 6 * len(self.root_positions) + self.end_positions.size
+
+    def scalar_ratio(self) -> float:
+        r"""Numbers of the motion, :math:`3m(n+1)`, over those kept: the ratio of the source's table 9.2."""
+        return 3 * self.frames * (self.model.skeleton.num_joints + 1) / self.scalars()
+
+
+def thin(
+    motion: Motion,
+    *,
+    n_components: int | None = None,
+    root_levels: int | None = None,
+    end_levels: int | None = None,
+    ends: tuple[str | int, ...] | None = None,
+    spring: float = SPRING,
+    max_error_m: float = 1e-2,
+    aliasing: str = "refuse",
+) -> ThinMotion:
+    """Encode as [Tournier2011]_ §9.2: fit the pose space, thin the tracks.
+
+    Args:
+        motion: the clip.
+        n_components: geodesics; those that explain 99 % by default.
+        root_levels: levels of the root's tracks that are kept, of ``1 + ceil(log2(m))``; as few as keep the track
+            within ``max_error_m`` by default.
+        end_levels: the same of the end effectors.
+        ends: joints whose tracks are kept; head, hands and feet by default.
+        spring: how strongly decoding holds the coordinates near zero.
+        max_error_m: [m] of the tracks, where levels are chosen here. The poses in between may be off by more.
+        aliasing: ``"allow"`` keeps the levels that were asked for even if the root then turns by more than a quarter
+            between samples, as the source does with its breakdance and boxing clips.
+
+    Raises:
+        InputError: a clip too short for a pose space, or levels that would fill turns in the wrong way round.
+    """
+    fitted = PGA(n_components=n_components, explained=0.99).fit(motion)
+    joints = _ends(motion.skeleton, ends)
+    positions = motion.joint_positions()
+    turns = motion.rotations[:, 0]
+    tracks = positions[:, list(joints)]
+    root_drop = _dropped(motion.root_positions[:, None], root_levels, max_error_m)
+    end_drop = _dropped(tracks, end_levels, max_error_m)
+    if aliasing != "allow":
+        root_drop = _safe_drop(turns, root_drop, is_asked=root_levels is not None)
+    return ThinMotion(
+        _rounded_model(fitted),
+        joints,
+        _single(motion.root_positions[:: 1 << root_drop]),
+        SO3(_single(turns.wxyz[:: 1 << root_drop])),
+        _single(tracks[:: 1 << end_drop]),
+        motion.num_frames,
+        motion.rate_hz,
+        motion.name,
+        spring,
+        motion.contacts,
+    )
+
+
+def restore(thinned: ThinMotion) -> Motion:
+    """Decode: fill the tracks in, then find the coordinates that reach the end effectors in every frame."""
+    roots, turns, ends = filled_tracks(thinned)
+    local = turns[:, None].inverse() @ (ends - roots[:, None])
+    coordinates = solve_coordinates(thinned.model, thinned.ends, local, thinned.spring)
+    rate_hz, model = thinned.rate_hz, thinned.model
+    decoded = model.decode(coordinates, root_positions=roots, root_rotations=turns, rate_hz=rate_hz)
+    return Motion(decoded.skeleton, rate_hz, roots, decoded.rotations, thinned.contacts, name=thinned.name)
+
+
+def filled_tracks(thinned: ThinMotion) -> tuple[FloatArray, SO3, FloatArray]:
+    """Root positions ``(F, 3)``, root rotations ``(F,)`` and end effectors ``(F, E, 3)`` of every frame."""
+    frames = thinned.frames
+    return (
+        fill_points(thinned.root_positions, frames),
+        fill_rotations(thinned.root_rotations, frames),
+        fill_points(thinned.end_positions, frames),
+    )
+
+
+def solve_coordinates(
+    model: GeodesicModel, ends: tuple[int, ...], targets: FloatArray, spring: float, start: FloatArray | None = None
+) -> FloatArray:
+    r"""Coordinates ``(F, k)`` whose end effectors are nearest to targets ``(F, E, 3)`` [m] in the frame of the root.
+
+    .. math:: \min_x \sum_e \|p_e(x) - t_e\|^2 + w\,\|x\|^2
+
+    Levenberg-Marquardt from the frame before, [Tournier2011]_ §8.2.2 with the root fixed.
+    """
+    from marey.compression._reduced_kernels import follow
+
+    arrays = model.arrays()
+    first = np.zeros(model.num_components) if start is None else np.array(start, dtype=np.float64)
+    return follow(
+        arrays.kind,
+        np.array(arrays.mean_wxyz),
+        np.array(arrays.basis),
+        np.array(model.skeleton.parents),
+        np.array(model.skeleton.offsets),
+        np.array(ends, dtype=np.int64),
+        np.ascontiguousarray(targets),
+        spring,
+        first,
+    )
+
+
+def write_thin(thinned: ThinMotion, motion: Motion, *, is_inside: bool) -> bytes:
+    """Bytes of what is kept: float32, neither quantised further nor entropy-coded, as in the source."""
+    out = FieldWriter()
+    write_skeleton(out, motion.skeleton, is_inside=is_inside)
+    write_clip(out, motion)
+    out.real(thinned.spring)
+    out.whole(thinned.model.num_components)
+    out.ints(np.array(thinned.ends, dtype=np.int64))
+    out.whole(len(thinned.root_positions))
+    out.whole(len(thinned.end_positions))
+    arrays = thinned.model
+    for values in (arrays.centre.log(), arrays.basis, thinned.root_positions, thinned.root_rotations.log()):
+        out.data += np.asarray(values, dtype="<f4").tobytes()
+    out.data += thinned.end_positions.astype("<f4").tobytes()
+    return bytes(out.data)
+
+
+def read_thin(fields: FieldReader, given: Skeleton | None) -> ThinMotion:
+    """Undo :func:`write_thin`."""
+    skeleton = read_skeleton(fields, given)
+    frames, rate_hz, name, contacts = read_clip(fields)
+    spring, count = fields.real(), fields.whole(MAX_COMPONENTS)
+    ends = fields.ints()
+    sizes = fields.whole(frames), fields.whole(frames)
+    joints = skeleton.num_joints
+    is_wrong = not 1 <= len(ends) <= joints or ends.min() < 0 or ends.max() >= joints
+    if is_wrong or set(sizes) - set(level_sizes(frames)) or not (np.isfinite(spring) and spring > 0.0):
+        raise damaged("the tracks of the end effectors do not fit")
+    centre = fields.singles(3 * joints).reshape(-1, 3)
+    basis = fields.singles(3 * joints * count).reshape(joints, 3, count)
+    roots = fields.singles(3 * sizes[0]).reshape(-1, 3)
+    turns = fields.singles(3 * sizes[0]).reshape(-1, 3)
+    tracks = fields.singles(3 * len(ends) * sizes[1]).reshape(sizes[1], -1, 3)
+    model = _model(skeleton, SO3.exp(centre), basis, rate_hz)
+    fields.end()
+    return ThinMotion(
+        model, tuple(int(e) for e in ends), roots, SO3.exp(turns), tracks, frames, rate_hz, name, spring, contacts
+    )
+
+
+def _model(skeleton: Skeleton, centre: SO3, basis: FloatArray, rate_hz: float) -> GeodesicModel:
+    count = basis.shape[2]
+    ones, shares = np.ones(count), np.full(count, 1.0 / max(count, 1))
+    metric = np.ones(skeleton.num_joints)
+    return GeodesicModel(skeleton, centre, basis, metric, shares, ones, np.zeros(3), rate_hz)
+
+
+def _rounded_model(model: GeodesicModel) -> GeodesicModel:
+    """The model as the reader will have it."""
+    centre = SO3.exp(_single(model.centre.log()))
+    return _model(model.skeleton, centre, _single(model.basis), model.rate_hz)
+
+
+def _single(values: FloatArray) -> FloatArray:
+    return np.asarray(values, dtype=np.float32).astype(np.float64)
+
+
+def _ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tuple[int, ...]:
+    if given is not None:
+        found = tuple(skeleton.index(e) if isinstance(e, str) else int(e) for e in given)
+        if not found or min(found) < 0 or max(found) >= skeleton.num_joints:
+            raise InputError(f"end effectors {given}", "Name some joints of the skeleton")
+        return found
+    roles = role_map(skeleton)
+    known = tuple(roles[role] for role in END_ROLES if role in roles)
+    leaves = tuple(j for j in range(skeleton.num_joints) if not len(skeleton.children(j)))
+    return known if len(known) == len(END_ROLES) else leaves
+
+
+def _dropped(track: FloatArray, levels: int | None, max_error_m: float) -> int:
+    """How many of the finest levels to drop: as asked, or as many as keep the track ``(F, E, 3)`` near."""
+    sizes = level_sizes(len(track))
+    if levels is not None:
+        if not 1 <= levels <= len(sizes):
+            raise InputError(f"{levels} levels of {len(sizes)}", f"Keep between 1 and {len(sizes)}")
+        return len(sizes) - levels
+    dropped = 0
+    while dropped + 1 < len(sizes):
+        filled = fill_points(track[:: 2 << dropped], len(track))
+        if np.linalg.norm(filled - track, axis=-1).max() > max_error_m:
+            break
+        dropped += 1
+    return dropped
+
+
+def _safe_drop(turns: SO3, dropped: int, *, is_asked: bool) -> int:
+    safe = coarsest_safe_level(turns)
+    if is_asked and dropped > safe:
+        levels = len(level_sizes(len(turns)))
+        what = f"keeping {levels - dropped} levels leaves the root's turns more than a quarter apart"
+        raise InputError(what, f"Keep {levels - safe} at least")
+    return min(dropped, safe)
