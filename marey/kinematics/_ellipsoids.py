@@ -100,7 +100,7 @@ class EllipsoidLimits(JointLimits):
 
         .. math:: f_\varepsilon(q) = x^T A x,\quad d^b f_\varepsilon = 2\,x^T A\,J_r^{-1}(x),\quad x = \log(c^{-1}q)
 
-        [Tournier2011]_ §12.3.2, whose printed gradient lacks the centre and the Jacobian. Rows for solvers and dynamics.
+        [Tournier2011]_ §12.3.2, whose printed gradient lacks the centre and the Jacobian. Rows for solvers.
         """
         from marey.kinematics._ellipsoids_kernels import ellipsoid_levels
 

@@ -18,7 +18,8 @@ from marey.kinematics._limits_kernels import (
     write_rotation,
 )
 
-ROOT_STEPS = 60  # bisections: more halvings than a double has bits
+ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual
+ROOT_TOL = 1e-14  # [-] of the level
 
 
 @kernel
@@ -69,19 +70,19 @@ def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations:
 
 @kernel
 def nearest_in_ellipsoid(y: Vector, s: FloatArray) -> Vector:
-    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`: :math:`y_i s_i^2/(t + s_i^2)` with ``t`` by bisection."""
+    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`: :math:`y_i s_i^2/(t + s_i^2)` with ``t`` by Newton steps."""
     level = (y[0] / s[0]) ** 2 + (y[1] / s[1]) ** 2 + (y[2] / s[2]) ** 2
     if level <= 1.0:
         return y
     a, b, c = s[0] * s[0], s[1] * s[1], s[2] * s[2]
-    low, high = 0.0, np.sqrt((s[0] * y[0]) ** 2 + (s[1] * y[1]) ** 2 + (s[2] * y[2]) ** 2)
+    t = max(0.0, s[0] * abs(y[0]) - a, s[1] * abs(y[1]) - b, s[2] * abs(y[2]) - c)
     for _ in range(ROOT_STEPS):
-        t = 0.5 * (low + high)
-        if (s[0] * y[0] / (t + a)) ** 2 + (s[1] * y[1] / (t + b)) ** 2 + (s[2] * y[2] / (t + c)) ** 2 > 1.0:
-            low = t
-        else:
-            high = t
-    return a * y[0] / (high + a), b * y[1] / (high + b), c * y[2] / (high + c)
+        u, v, w = s[0] * y[0] / (t + a), s[1] * y[1] / (t + b), s[2] * y[2] / (t + c)
+        excess = u * u + v * v + w * w - 1.0
+        if excess <= ROOT_TOL:
+            break
+        t += 0.5 * excess / (u * u / (t + a) + v * v / (t + b) + w * w / (t + c))
+    return a * y[0] / (t + a), b * y[1] / (t + b), c * y[2] / (t + c)
 
 
 @kernel

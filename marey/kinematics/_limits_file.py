@@ -49,11 +49,8 @@ def load_limits(path: str | Path) -> JointLimits:
     """
     arrays, described = _read(Path(path))
     try:
-        skeleton = Skeleton(
-            tuple(described["joints"]),
-            *(arrays[f"skeleton.{name}"] for name in SKELETON),
-            name=str(described["skeleton"]),
-        )
+        parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON)
+        skeleton = Skeleton(tuple(described["joints"]), parents, offsets, tips, name=str(described["skeleton"]))
         own = {name.removeprefix("limits."): a for name, a in arrays.items() if name.startswith("limits.")}
         return _kind(str(described["kind"])).from_arrays(skeleton, own)
     except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
@@ -88,11 +85,13 @@ def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
         raise _broken(path, f"larger than {MAX_BYTES} bytes")
     try:
         with cast(Any, safe_open(str(path), framework="np")) as file:
-            described = json.loads((file.metadata() or {}).get("marey", "{}"))
+            metadata: dict[str, str] = file.metadata() or {}
+            described = json.loads(metadata.get("marey", "{}"))
             arrays: Arrays = {name: file.get_tensor(name) for name in cast(list[str], file.keys())}
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise _broken(path, f"not a readable safetensors file: {str(error).splitlines()[0]}") from error
-    version: Any = cast(dict[str, Any], described).get("limits_version") if isinstance(described, dict) else None
+    facts = cast(dict[str, Any], described if isinstance(described, dict) else {})
+    version = facts.get("limits_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _broken(path, "a safetensors file, but no joint limits")
     if version > LIMITS_VERSION:
@@ -102,7 +101,7 @@ def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
             1,
             "Upgrade marey: pip install --upgrade marey",
         )
-    return arrays, cast(dict[str, Any], described)
+    return arrays, facts
 
 
 def _broken(path: str | Path, what: str) -> FormatError:

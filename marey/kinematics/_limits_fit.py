@@ -180,7 +180,7 @@ def _estimate(joint: str, rotations: SO3, trim: float, margin_rad: float) -> Joi
 
     angles = unwrapped(chart_coordinates(rotations.wxyz, ZYZ))
     bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]
-    return JointEstimate(joint, "ball", zero, *(np.array(b) for b in zip(*bounds, strict=True)))
+    return JointEstimate(joint, "ball", zero, np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds]))
 
 
 def _aligned(rotations: SO3) -> FloatArray:

@@ -201,7 +201,8 @@ def _euler_pulled_back(v: Vector, g: Vector) -> Vector:
 @kernel
 def _permuted(q: Quaternion, order: IntArray, sign: float) -> Quaternion:
     """Rename the axes, so that those of ``order`` become x, y, z; an odd exchange reverses the angles."""
-    return q[0], sign * q[1 + order[0]], sign * q[1 + order[1]], sign * q[1 + order[2]]
+    xyz = np.array([q[1], q[2], q[3]])
+    return q[0], sign * float(xyz[order[0]]), sign * float(xyz[order[1]]), sign * float(xyz[order[2]])
 
 
 @kernel
@@ -209,7 +210,7 @@ def _restored(v: Vector, order: IntArray, sign: float) -> Vector:
     out = np.empty(3)
     for i in range(3):
         out[order[i]] = sign * v[i]
-    return out[0], out[1], out[2]
+    return float(out[0]), float(out[1]), float(out[2])
 
 
 @kernel

@@ -22,7 +22,7 @@ NODES = 41  # of each axis of the box in which the set is drawn
 SURFACE_RAD = 0.03  # [rad] violation at which the surface is drawn: a hair outside, so that thin sets are seen
 MARGIN_RAD = 0.35  # [rad] drawn around the set
 LATITUDES, LONGITUDES = 90, 180  # of the sphere of directions
-TWISTS = 24  # twists tried for a direction
+TWISTS, HALVINGS = 24, 6  # twists tried for a direction, and how often the step is halved around the best
 BODY, EDGE, PATH = "#5b8fc7", "#2f4d6e", "#c2571a"
 SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 
@@ -57,7 +57,7 @@ def plot_limits(
         _draw_set(left, limits, joint, track)
         _draw_sphere(right, limits, joint, track)
         left.set_title(f"{name}: {limits.kind}, rotation vector [°]", fontsize=9)
-        right.set_title(f"{name}: bone direction", fontsize=9)
+        right.set_title(f"{name}: bone direction\nyellow feasible, dark to light 0 to 60° away", fontsize=9)
     if path is not None:
         _save(figure, Path(path))
     return figure
@@ -84,13 +84,20 @@ def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> 
     axes.add_collection3d(Poly3DCollection(corners, facecolors=_shaded(corners), alpha=0.35 if track else 0.9))
     if track is not None:
         points = np.rad2deg(track.log())
-        axes.plot(*points.T, color=PATH, linewidth=0.8)
+        axes.plot(*points.T, color=PATH, linewidth=1.2)
     for set_limits, a, b in zip((axes.set_xlim, axes.set_ylim, axes.set_zlim), *np.rad2deg([low, high]), strict=True):
         set_limits(a, b)
+    axes.set_box_aspect(high - low)
+    _label(axes)
+
+
+def _label(axes: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for axis, name in ((axes.xaxis, "x"), (axes.yaxis, "y"), (axes.zaxis, "z")):
+        axis.set_major_locator(MaxNLocator(4))
+        axis.set_label_text(name, fontsize=8)
     axes.tick_params(labelsize=7)
-    axes.set_xlabel("x", fontsize=8)
-    axes.set_ylabel("y", fontsize=8)
-    axes.set_zlabel("z", fontsize=8)
 
 
 def _extent(limits: JointLimits, joint: int) -> tuple[FloatArray, FloatArray]:
@@ -132,22 +139,24 @@ def _draw_sphere(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) 
     axes.plot_surface(*np.moveaxis(sphere, -1, 0), facecolors=colours, rcount=LATITUDES, ccount=LONGITUDES, shade=False)
     axis = bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
     if track is not None:
-        axes.plot(*(1.03 * (track @ axis)).T, color=PATH, linewidth=0.8)
+        axes.computed_zorder = False  # or the sphere is drawn over the path
+        axes.plot(*(1.02 * (track @ axis)).T, color=PATH, linewidth=1.2, zorder=5)
     _face_the_set(axes, sphere, away)
     axes.set_box_aspect((1, 1, 1))
-    axes.tick_params(labelsize=7)
-    axes.set_xlabel("x", fontsize=8)
-    axes.set_ylabel("y", fontsize=8)
-    axes.set_zlabel("z", fontsize=8)
+    _label(axes)
 
 
 def _direction_violation(limits: JointLimits, joint: int, directions: FloatArray) -> FloatArray:
     """Least violation ``(N,)`` [rad] over twists, for each direction of the bone."""
     axis = bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
     swing = SO3.from_two_vectors(axis, directions)
-    best = np.full(len(directions), np.inf)
-    for twist in 2.0 * np.pi * np.arange(TWISTS) / TWISTS:
-        best = np.minimum(best, joint_violations(limits, joint, swing @ SO3.exp(twist * axis)))
+    best, twist, step = np.full(len(directions), np.inf), np.zeros(len(directions)), 2.0 * np.pi / TWISTS
+    rounds = [step * np.arange(TWISTS), *([-d, d] for d in 0.5 ** np.arange(1, HALVINGS) * step)]
+    for shifts in rounds:
+        start = twist.copy()
+        for shift in shifts:
+            tried = joint_violations(limits, joint, swing @ SO3.exp((start + shift)[:, None] * axis))
+            twist, best = np.where(tried < best, start + shift, twist), np.minimum(best, tried)
     return best
 
 

@@ -41,7 +41,7 @@ def iso_triangles(values: FloatArray, level: float) -> IntArray:
                         inside += flat[corner[v]] < level
                     if inside == 0 or inside == 4:
                         continue
-                    count = _cut(corner, flat, level, inside, out, count, size)
+                    count = _cut(corner, flat, level, int(inside), out, count, size)
     return out[:count]
 
 
@@ -64,7 +64,8 @@ def _cut(corner: IntArray, flat: FloatArray, level: float, inside: int, out: Int
             order[0], order[1] = order[1], order[0]
         else:
             order[2], order[3] = order[3], order[2]
-    a, b, c, d = corner[order[0]], corner[order[1]], corner[order[2]], corner[order[3]]
+    a, b = int(corner[order[0]]), int(corner[order[1]])
+    c, d = int(corner[order[2]]), int(corner[order[3]])
     if inside == 1:
         out[count, 0], out[count, 1], out[count, 2] = _edge(a, b, size), _edge(a, c, size), _edge(a, d, size)
         return count + 1

@@ -103,7 +103,8 @@ class SdfLimits(JointLimits):
         """Look up the fields; step along their gradients."""
         from marey.kinematics._sdf_kernels import check_fields
 
-        out, violation, gradient = check_fields(flat_wxyz(rotations), *self._tables, (2, True, True))
+        check: Any = check_fields
+        out, violation, gradient = check(flat_wxyz(rotations), *self._tables, (2, True, True))
         return LimitCheck(SO3(out), violation, gradient)
 
     def of(self, joint: str) -> JointField:

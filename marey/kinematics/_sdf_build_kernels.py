@@ -40,7 +40,7 @@ def _squares(out: FloatArray, xs: FloatArray, x: float, period: float, count: in
     for s in range(xs.size):
         d = 0.0 if count == 1 else xs[s] - x
         if periodic:
-            d -= period * np.round(d / period)
+            d -= period * np.floor(d / period + 0.5)
         out[s] = d * d
 
 
@@ -53,7 +53,7 @@ def _least(base: FloatArray, zs: FloatArray, z: float, period: float, count: int
     elif periodic:
         for s in range(zs.size):
             d = zs[s] - z
-            d -= period * np.round(d / period)
+            d -= period * np.floor(d / period + 0.5)
             best = min(best, base[s] + d * d)
     else:
         for s in range(zs.size):
@@ -121,11 +121,11 @@ def _improve(
                     continue
                 di, dj, dk = i - s // (shape[1] * shape[2]), j - s // shape[2] % shape[1], k - s % shape[2]
                 if periodic[0]:
-                    di -= shape[0] * int(np.round(di / shape[0]))
+                    di -= shape[0] * int(np.floor(di / shape[0] + 0.5))
                 if periodic[1]:
-                    dj -= shape[1] * int(np.round(dj / shape[1]))
+                    dj -= shape[1] * int(np.floor(dj / shape[1] + 0.5))
                 if periodic[2]:
-                    dk -= shape[2] * int(np.round(dk / shape[2]))
+                    dk -= shape[2] * int(np.floor(dk / shape[2] + 0.5))
                 d = np.sqrt((di * spacing[0]) ** 2 + (dj * spacing[1]) ** 2 + (dk * spacing[2]) ** 2) - weight[s]
                 if d < best[n]:
                     best[n], source[n] = d, s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,8 +54,8 @@ class Grid:
 
     def nodes(self) -> FloatArray:
         """Coordinates ``(I J K, 3)`` of all nodes."""
-        index = np.stack(np.meshgrid(*(np.arange(n) for n in self.shape), indexing="ij"), axis=-1)
-        return self.origin + self.spacing * index.reshape(-1, 3)
+        i, j, k = (int(n) for n in self.shape)
+        return self.origin + self.spacing * np.indices((i, j, k)).reshape(3, -1).T
 
     def tables(self) -> tuple[IntArray, FloatArray, FloatArray, BoolArray]:
         """What the kernels take."""
@@ -157,8 +157,9 @@ def unsigned_field(grid: Grid, samples: FloatArray) -> FloatArray:
 
         return unsigned_distance(grid.tables(), np.asfortranarray(samples)).reshape(grid.shape)
     used = grid.is_axis
-    tree, nodes = _tree(_copies(grid, samples)[:, used]), grid.nodes()[:, used]
-    return tree(nodes).reshape(grid.shape)
+    if not used.any():
+        return np.zeros(grid.shape)  # a joint that does not move: every sample is at the only node
+    return nearest_of(_copies(grid, samples)[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
 
 
 def build_field(
@@ -260,9 +261,10 @@ def _copies(grid: Grid, samples: FloatArray) -> FloatArray:
     return samples
 
 
-def _tree(points: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Distance to the nearest of many points."""
-    from scipy.spatial import cKDTree
+def nearest_of(points: FloatArray, queries: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Distance ``(N,)`` of queries to the nearest of many points, and which one that is."""
+    from scipy import spatial
 
-    tree: Any = cKDTree(points)
-    return lambda nodes: np.asarray(tree.query(nodes)[0], dtype=np.float64)
+    tree: Any = cast(Any, spatial).cKDTree(points)
+    distances, indices = tree.query(queries)
+    return np.asarray(distances, dtype=np.float64), np.asarray(indices, dtype=np.int64)

@@ -1,7 +1,8 @@
 """Compiled lookup and projection in distance fields on a grid, for points and for whole poses.
 
-A field is a table ``(I J K, 4)``, row by row the value and the gradient at a node, with its grid: ``shape``, ``origin``,
-``spacing`` and ``periodic``, three numbers each. An axis with one node is no axis: the field does not depend on it.
+A field is a table ``(I J K, 4)``, row by row the value and the gradient at a node, with its grid: ``shape``,
+``origin``, ``spacing`` and ``periodic``, three numbers each. An axis with one node is no axis: the field does not
+depend on it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from marey.kinematics._limits_kernels import (
 )
 
 Grid = tuple[IntArray, FloatArray, FloatArray, BoolArray]
+Cell = tuple[int, int, int, int, int, int]  # first and last node on each axis
 
 FREE, LOG, ZYZ = 0, 1, 2  # charts: no limit, rotation vector, Euler angles Z-Y-Z
 MIN_SLOPE = 0.1  # [-] squared gradient below which a Newton step is shortened, near the medial axis
@@ -50,7 +52,7 @@ def _locate(x: float, origin: float, step: float, count: int, periodic: bool) ->
 
 
 @kernel
-def _between(table: FloatArray, start: int, shape: IntArray, at: tuple, fraction: Vector) -> tuple:
+def _between(table: FloatArray, start: int, shape: IntArray, at: Cell, fraction: Vector) -> Quaternion:
     """Trilinear value and its three slopes per unit of the cell."""
     i0, i1, j0, j1, k0, k1 = at
     nj, nk = shape[1], shape[2]
@@ -114,7 +116,7 @@ def _refuge(nearest: IntArray, start: int, grid: Grid, x: Vector) -> Vector:
     shape, origin, spacing, periodic = grid
     node = np.empty(3, dtype=np.int64)
     for a in range(3):
-        u = int(np.round((x[a] - origin[a]) / spacing[a]))
+        u = int(np.floor((x[a] - origin[a]) / spacing[a] + 0.5))
         node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
     flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
     node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
@@ -164,7 +166,7 @@ def _descended(
 
 @kernel
 def _foot(table: FloatArray, nearest: IntArray, start: int, grid: Grid, x: Vector, epsilon: float) -> Vector:
-    """Feasible point on the way to the nearest feasible node, slid to the foot of the perpendicular if that is nearer."""
+    """Feasible point towards the nearest feasible node, or the foot of the perpendicular if that is nearer."""
     goal = _refuge(nearest, start, grid, x)
     low, high = 0.0, 1.0
     above, below = field_value(table, start, grid, x)[0], field_value(table, start, grid, goal)[0]

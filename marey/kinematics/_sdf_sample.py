@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def inlier_pieces(clips: Sequence[SO3]) -> tuple[list[SO3], int]:
     for clip in clips:
         cuts = np.flatnonzero(geodesic_distance(clip[:-1], clip[1:]) >= JUMP_RAD) + 1
         bounds = [0, *cuts.tolist(), len(clip)]
-        pieces = [clip[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        pieces = [clip[a:b] for a, b in pairwise(bounds)]
         jumps += len(cuts)
         longest = max(len(piece) for piece in pieces)
         kept += [p for p in pieces if len(p) > MAX_FAULT_FRAMES or len(p) == longest]
@@ -115,8 +116,8 @@ def _gaps(points: FloatArray) -> FloatArray:
 
 def _closest(points: FloatArray, others: FloatArray) -> tuple[int, int]:
     """Numbers of the two nearest samples of two sets."""
-    from scipy.spatial import cKDTree
+    from marey.kinematics._sdf_field import nearest_of
 
-    distances, indices = cKDTree(points).query(others)
+    distances, indices = nearest_of(points, others)
     best = int(np.argmin(distances))
-    return int(np.asarray(indices)[best]), best
+    return int(indices[best]), best
