@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from marey.cli import _bench, _cite, _contacts, _convert, _demo, _info, _library, _pictures, _retarget, _studio
+from marey.cli import (
+    _bench,
+    _cite,
+    _contacts,
+    _convert,
+    _demo,
+    _fit,
+    _ik,
+    _info,
+    _library,
+    _limits,
+    _pictures,
+    _retarget,
+    _studio,
+)
 
 app = typer.Typer(
     name="marey",
@@ -40,6 +54,9 @@ app.command("info")(_info.info)
 app.command("convert")(_convert.convert)
 app.command("contacts")(_contacts.contacts)
 app.command("retarget")(_retarget.retarget)
+app.command("fit")(_fit.fit)
+app.command("ik")(_ik.ik)
+app.add_typer(_limits.app, name="limits")
 app.add_typer(_library.app, name="library")
 app.command("strip")(_pictures.strip)
 app.command("film")(_pictures.film)
