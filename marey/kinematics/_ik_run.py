@@ -117,7 +117,7 @@ def _projected(run: Run, guess: Guess, limits: JointLimits) -> Outcome:
             is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
             guess.root[:], guess.wxyz[:], cost, is_reached = root, wxyz, new_cost, new_reached
             damping *= 0.3
-            run.history[min(count, len(run.history)) - 1, 0] = cost
+            run.history[count - 1 : count, 0] = cost  # nowhere, when no history is kept
         else:
             is_still = change < 1e-10
             damping *= 8.0

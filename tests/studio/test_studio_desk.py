@@ -7,7 +7,7 @@ import pytest
 
 from marey import samples
 from marey.base import InputError
-from marey.kinematics import BoxLimits
+from marey.kinematics import BoxLimits, ConeLimits
 from marey.models import PGA
 from marey.skeleton import Pose, Skeleton
 from marey.studio._desk import METHODS, Desk
@@ -41,8 +41,9 @@ def test_every_solver_on_the_list_can_be_dragged_with(desk: Desk, method: str) -
     assert np.linalg.norm(place(desk, "right_wrist") - goal) < 0.01
 
 
-def test_limits_hold_while_dragging(desk: Desk) -> None:
-    desk.limits = BoxLimits.from_clips([WALK], margin_rad=0.1)
+@pytest.mark.parametrize("kind", [BoxLimits, ConeLimits])
+def test_limits_hold_while_dragging(desk: Desk, kind: type[BoxLimits] | type[ConeLimits]) -> None:
+    desk.limits = kind.from_clips([WALK], margin_rad=0.1)
     desk.drag("right_wrist", place(desk, "right_wrist") + np.array([0.0, 0.6, 0.2]), is_new=True)
     assert desk.limits.violation(desk.state.pose).max() < 1e-6
 
