@@ -31,8 +31,8 @@ STEPS_M: Final = {"guided": (0.03, 0.03, 0.02), "random-walk": (0.05, 0.05, 0.03
 class EffectorFilter:
     r"""Track by particles that are places of a few tools; inverse kinematics turns each into a pose.
 
-    .. math:: x_i \sim q(x \mid x_i^-, z), \quad \theta_i = \mathrm{IK}(x_i;\ \theta_i^-), \quad x_i = F(\theta_i), \quad
-              w_i \propto w_i^- \frac{p(x_i \mid x_i^-)}{q(x_i \mid x_i^-, z)}\, e^{-E(z, \theta_i)/2\sigma^2}
+    .. math:: x_i \sim q(x \mid x_i^-, z), \quad \theta_i = \mathrm{IK}(x_i;\ \theta_i^-), \quad x_i = F(\theta_i),
+              \quad w_i \propto w_i^- \frac{p(x_i \mid x_i^-)}{q(x_i \mid x_i^-, z)}\, e^{-E(z, \theta_i)/2\sigma^2}
 
     [Engell2012]_ §8-9: nine numbers for hands and head of a seated person, instead of all joint angles. Each particle
     starts its solve from its own last pose, and the limits hold by construction. The hip is fixed.

@@ -18,7 +18,7 @@ from marey.tracking._particles import Particles, Scene, Sight, Walk
 from marey.tracking._points import TOOLS, carriers, mean_rotations
 from marey.tracking._result import TrackResult, gather
 
-POSE_LIKELIHOOD: Final = Likelihood(sigma_px=16.0)  # the better of 8 and 16 px for 100 particles
+POSE_LIKELIHOOD: Final = Likelihood(sigma_px=12.0)  # the best of 8, 12 and 16 px for 100 particles
 
 
 @final
@@ -32,7 +32,7 @@ class PoseFilter:
     """
 
     num_particles: int = 100
-    step_rad: float | FloatArray = 0.045  # [rad] σ a frame, of all joints or ``(J,)``
+    step_rad: float | FloatArray = 0.03  # [rad] σ a frame, of all joints or ``(J,)``
     tools: tuple[str, ...] = TOOLS  # reported; they play no part in the filter
     limits: JointLimits | None = None
     likelihood: Likelihood = POSE_LIKELIHOOD

@@ -64,7 +64,7 @@ def seated_motion(
     times = np.arange(frames) / rate_hz
     shape = (NUM_WAVES, *centres.shape)
     amplitudes, phases = rng.uniform(0.3, 1.0, shape), rng.uniform(0.0, 2.0 * np.pi, shape)
-    frequencies = np.exp(rng.uniform(*np.log(WAVES_HZ), shape))
+    frequencies = WAVES_HZ[0] * (WAVES_HZ[1] / WAVES_HZ[0]) ** rng.random(shape)
     waves = amplitudes * np.sin(2.0 * np.pi * frequencies * times[:, None, None, None] + phases)
     ramp = np.minimum(times / SETTLE_S, 1.0) ** 2
     vectors = centres + ramp[:, None, None] * halves * waves.sum(axis=1) / amplitudes.sum(axis=0)

@@ -8,7 +8,7 @@ import pytest
 from marey.base import EPS, InputError
 from marey.tracking import Camera
 
-POINTS = np.random.default_rng(0).uniform(-0.8, 0.8, (40, 3)) + (0.0, 1.0, 0.0)
+POINTS = np.random.default_rng(0).uniform((-0.8, 0.2, -0.8), (0.8, 1.8, 0.8), (40, 3))
 
 
 def test_the_target_is_seen_at_the_middle(camera: Camera) -> None:
