@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, IntArray
 from marey.compression._fields import FieldReader, FieldWriter, damaged
-from marey.compression._joints import CONSTANTS, FREE, WIDTHS, JointFit, fit_joints
+from marey.compression._joints import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression._layout import link_table, point_table, reach_m
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
 from marey.compression._steps import step_codes, steps_of
@@ -76,7 +76,9 @@ def _attempt(motion: Motion, bound: Bound, share: float, levels: int, *, is_insi
     quantised, refined, error = encode_poses(body, goal, links, steps_of(codes), levels, limit, MOST_REFINED)
     if error > bound.max_error_m:
         return None
-    _write_joints(out, fit, codes, levels)
+    write_fit(out, fit)
+    out.ints(codes)
+    out.whole(levels)
     out.data += write_frames(quantised, refined, levels, *odds_tables()).tobytes()
     return bytes(out.data)
 
@@ -103,24 +105,6 @@ def _steps(body: Body, goal: Goal, bound: Bound) -> FloatArray:
     return steps
 
 
-def _write_joints(out: FieldWriter, fit: JointFit, codes: IntArray, levels: int) -> None:
-    out.ints(fit.kinds)
-    out.whole(round(-np.log2(fit.grid)))
-    out.ints(fit.constants)
-    out.ints(codes)
-    out.whole(levels)
-
-
-def _read_joints(fields: FieldReader, skeleton: Skeleton) -> tuple[JointFit, FloatArray, int]:
-    kinds = fields.ints(skeleton.num_joints)
-    if kinds.min() < 0 or kinds.max() > FREE:
-        raise damaged("a joint of unknown kind")
-    grid = 2.0 ** -fields.whole(60)
-    constants = fields.ints(int(np.array(CONSTANTS)[kinds].sum()))
-    steps = steps_of(fields.ints(3 + int(np.array(WIDTHS)[kinds].sum())))
-    return JointFit(kinds, grid, constants), steps, fields.whole(24)
-
-
 def decode_default(fields: FieldReader, given: Skeleton | None) -> Motion:
     """Undo :func:`encode_default`."""
     from marey.compression._joint_kernels import all_rotations
@@ -129,7 +113,8 @@ def decode_default(fields: FieldReader, given: Skeleton | None) -> Motion:
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
     moving = read_table(fields, frames, skeleton)
-    fit, steps, levels = _read_joints(fields, skeleton)
+    fit = read_fit(fields, skeleton.num_joints)
+    steps, levels = steps_of(fields.ints(3 + int(np.array(WIDTHS)[fit.kinds].sum()))), fields.whole(24)
     quantised, refined = read_stream(fields, frames, len(steps), levels)
     numbers = decode_table(quantised, refined, link_table(skeleton, fit.kinds), steps, levels)
     if not np.isfinite(numbers).all():

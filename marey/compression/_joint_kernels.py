@@ -96,3 +96,18 @@ def all_rotations(joints: Joints, numbers: FloatArray) -> FloatArray:
             w, x, y, z = joint_rotation(joints, j, numbers[f, joints.starts[j] :])
             wxyz[f, j, 0], wxyz[f, j, 1], wxyz[f, j, 2], wxyz[f, j, 3] = w, x, y, z
     return wxyz
+
+
+@kernel
+def all_columns(joints: Joints, numbers: FloatArray, owners: IntArray) -> FloatArray:
+    """Angular velocity ``(F, n - 3, 3)`` of the joint ``owners`` of each number, in its own frame."""
+    frames, count = numbers.shape[0], owners.shape[0]
+    out = np.empty((frames, count, 3))
+    for f in range(frames):
+        for i in range(count):
+            j = owners[i]
+            s = numbers[f, joints.starts[j] :]
+            out[f, i, 0], out[f, i, 1], out[f, i, 2] = joint_column(
+                joints, j, s, joint_rotation(joints, j, s), 3 + i - joints.starts[j]
+            )
+    return out

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.compression._fields import FieldReader, FieldWriter, damaged
 from marey.compression._universal import universal_axes
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
@@ -44,6 +45,22 @@ class JointFit:
             first += CONSTANTS[kind]
         starts = 3 + np.concatenate([[0], np.cumsum(np.array(WIDTHS)[self.kinds])])
         return Joints(self.kinds, means, before, after, bone_turns(skeleton).wxyz.copy(), starts)
+
+
+def write_fit(out: FieldWriter, fit: JointFit) -> None:
+    """Write kinds and constants."""
+    out.ints(fit.kinds)
+    out.whole(round(-np.log2(fit.grid)))
+    out.ints(fit.constants)
+
+
+def read_fit(fields: FieldReader, num_joints: int) -> JointFit:
+    """Undo :func:`write_fit`."""
+    kinds = fields.ints(num_joints)
+    if kinds.min() < FIXED or kinds.max() > FREE:
+        raise damaged("a joint of unknown kind")
+    grid = 2.0 ** -fields.whole(60)
+    return JointFit(kinds, grid, fields.ints(int(np.array(CONSTANTS)[kinds].sum())))
 
 
 def bone_turns(skeleton: Skeleton) -> SO3:

@@ -18,7 +18,7 @@ from marey.skeleton import Skeleton, role_map
 
 END_ROLES: Final = ("head", "left_wrist", "right_wrist", "left_ankle", "right_ankle")
 MAX_COMPONENTS: Final = 4096
-SPRING: Final = 1e-3  # [m^2] weight of the squared coordinates against squared distances; see `solve_coordinates`
+SPRING: Final = 2e-3  # [m^2] weight of the squared coordinates against squared distances; see `solve_coordinates`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
