@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,7 +70,7 @@ class PoseModel(ABC):
 
         x = self._checked(coordinates)
         a = self.arrays()
-        wxyz = batch_rotations(a.kind, a.mean_wxyz, a.basis, x.reshape(-1, x.shape[-1]))
+        wxyz = batch_rotations(a.kind, a.mean_wxyz, a.basis, _flat(x))
         return SO3(wxyz.reshape(*x.shape[:-1], self.skeleton.num_joints, 4))
 
     def jacobian(self, coordinates: ArrayLike) -> FloatArray:
@@ -82,7 +83,7 @@ class PoseModel(ABC):
 
         x = self._checked(coordinates)
         a = self.arrays()
-        columns = batch_jacobians(a.kind, a.mean_wxyz, a.basis, x.reshape(-1, x.shape[-1]))
+        columns = batch_jacobians(a.kind, a.mean_wxyz, a.basis, _flat(x))
         return columns.reshape(*x.shape[:-1], *columns.shape[1:])
 
     def decode(
@@ -148,6 +149,10 @@ def check_coordinates(coordinates: ArrayLike, count: int) -> FloatArray:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
         raise InputError(f"coordinates hold {x[where]} at index {where}", "Give finite numbers")
     return x
+
+
+def _flat(x: FloatArray) -> FloatArray:
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def _rows(values: FloatArray, count: int, width: int, name: str) -> FloatArray:

@@ -31,6 +31,7 @@ class LinearModel(PoseModel):
     space: str  # "exponential" or "euler"
     centre: FloatArray  # (J, 3) [rad]; the root's row is its tilt, yaw, tilt, zero unless covered
     full_basis: FloatArray  # (J, 3, k) orthonormal over all rows; the root's row is zero unless covered
+    reference: FloatArray  # (J, 3) [rad] of the triples of a rotation, the one nearest to this is meant
     covers_root: bool
     explained: FloatArray
     deviations: FloatArray
@@ -42,7 +43,12 @@ class LinearModel(PoseModel):
     def __post_init__(self) -> None:
         joints, count = self.skeleton.num_joints, len(self.explained)
         check_name("space", self.space, SPACES)
-        shapes = {"centre": (joints, 3), "full_basis": (joints, 3, count), "explained": (count,)}
+        shapes = {
+            "centre": (joints, 3),
+            "reference": (joints, 3),
+            "full_basis": (joints, 3, count),
+            "explained": (count,),
+        }
         shapes |= {"deviations": (count,), "root_position": (3,)}
         for name, shape in shapes.items():
             object.__setattr__(self, name, frozen(getattr(self, name), *shape, name=name))
@@ -61,9 +67,9 @@ class LinearModel(PoseModel):
         return self._arrays
 
     def angles(self, motion: Motion) -> FloatArray:
-        """Angles ``(F, J, 3)`` [rad] of a clip in this space, those nearest to the centre."""
+        """Angles ``(F, J, 3)`` [rad] of a clip in this space, those nearest to the reference."""
         check_body(self.skeleton, motion.skeleton, f"the clip '{motion.name}'")
-        angles = to_chart(self.space, motion.rotations, self.centre)
+        angles = to_chart(self.space, motion.rotations, self.reference)
         angles[:, 0] = root_triples(motion) if self.covers_root else 0.0
         return angles
 

@@ -61,7 +61,9 @@ class PCA:
             ConvergenceError: a joint turns all the way around, so that it has no mean; the message names it.
         """
         samples = gather(motions)
-        angles, covers_root = self._angles(samples)
+        reference = np.zeros((samples.skeleton.num_joints, 3))
+        reference[1:] = to_chart(self.space, mean_rotations(samples))
+        angles = self._angles(samples, reference)
         centre = angles.mean(axis=0)
         table = (angles - centre).reshape(samples.count, -1)
         found = spectrum(table)
@@ -73,7 +75,8 @@ class PCA:
             self.space,
             centre,
             found.directions[:, :count].reshape(*centre.shape, count),
-            covers_root,
+            reference,
+            self.root != "none",
             shares[:count],
             found.deviations[:count],
             left,
@@ -88,16 +91,15 @@ class PCA:
         most = len(shares) if self.at_most is None else min(self.at_most, len(shares))
         return min(max(count, self.at_least), most)
 
-    def _angles(self, samples: Samples) -> tuple[FloatArray, bool]:
-        """Angles ``(m, J, 3)`` of all poses, each nearest to that of the mean pose, and whether the root is in."""
-        near = to_chart(self.space, mean_rotations(samples))
+    def _angles(self, samples: Samples, reference: FloatArray) -> FloatArray:
+        """Angles ``(m, J, 3)`` of all poses, each nearest to that of the mean pose."""
         angles = np.zeros((samples.count, samples.skeleton.num_joints, 3))
-        angles[:, 1:] = to_chart(self.space, samples.rotations, near)
+        angles[:, 1:] = to_chart(self.space, samples.rotations, reference[1:])
         if self.root != "none":
             angles[:, 0] = np.concatenate([root_triples(motion) for motion in samples.motions])
         if self.root == "tilt" or (self.root == "auto" and _yaw_share(angles) > YAW_SHARE):
             angles[:, 0, 1] = 0.0
-        return angles, self.root != "none"
+        return angles
 
 
 def _yaw_share(angles: FloatArray) -> float:

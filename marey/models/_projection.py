@@ -47,7 +47,7 @@ def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatA
         normals, slopes = pose_normals(arrays.kind, arrays.mean_wxyz, arrays.basis, metric, wxyz[active], x[active])
         steps = solved(normals, slopes)
         moved = _descend(arrays, metric, wxyz, x, errors, active, steps)
-        active = active[moved & (np.abs(steps).max(axis=1) > STEP_TOL)]
+        active = active[moved & (np.abs(steps).max(axis=1, initial=0.0) > STEP_TOL)]
         if not active.size:
             break
     return x

@@ -37,6 +37,7 @@ def spectrum(table: FloatArray) -> Spectrum:
     deviations = s / np.sqrt(len(table))
     kept = deviations > max(NOISE * deviations.max(initial=0.0), STILL)
     directions = vt[kept].T
+    directions[~table.any(axis=0)] = 0.0  # what never moves gets no rounding either
     largest = np.argmax(np.abs(directions), axis=0)
     signs = np.sign(directions[largest, np.arange(directions.shape[1])])
     return Spectrum(deviations[kept], directions * signs)

@@ -55,9 +55,7 @@ def fit_speed_law(
     y = frozen(scores, None, None, name="scores")
     s = frozen(speeds, len(y), name="speeds")
     if len(y) == 0 or np.any(s <= 0.0):
-        raise InputError(
-            "a speed law of no unit, or of units that do not move", "Give moving units; rest is `standing`"
-        )
+        raise InputError("a speed law of no unit, or of units at rest", "Give moving units; rest is `standing`")
     slope, offset = (_least_squares if len(y) >= FEW else _medians)(s, y)
     slowest = float(s.min())
     rest = slope * slowest + offset if standing is None else frozen(standing, y.shape[1], name="standing")
@@ -76,7 +74,7 @@ def _medians(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     i, j = np.triu_indices(len(s), k=1)
     differ = s[i] != s[j]
     if not differ.any():
-        return np.zeros(y.shape[1]), np.asarray(np.median(y, axis=0), dtype=np.float64)
+        return np.zeros_like(y[0]), np.asarray(np.median(y, axis=0), dtype=np.float64)
     i, j = i[differ], j[differ]
     slope = np.asarray(np.median((y[i] - y[j]) / (s[i] - s[j])[:, None], axis=0), dtype=np.float64)
     return slope, np.asarray(np.median(y - slope * s[:, None], axis=0), dtype=np.float64)

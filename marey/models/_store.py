@@ -28,7 +28,7 @@ Tensors = dict[str, NDArray[Any]]
 _SHARED: Final = ("explained", "deviations", "root_position")
 _OWN: Final = {
     "geodesic": (("basis", "metric"), ("kind", "projection")),
-    "linear": (("centre", "full_basis"), ("space", "covers_root", "residual_variance")),
+    "linear": (("centre", "full_basis", "reference"), ("space", "covers_root", "residual_variance")),
 }
 
 

@@ -32,6 +32,7 @@ def wandering(skeleton: Skeleton, frames: int, *, radius: float = 1.0, seed: int
     t = np.linspace(0.0, 4.0, frames)[:, None, None, None]
     gains = rng.normal(size=(6, skeleton.num_joints, 3)) * 0.5 ** np.arange(6)[:, None, None]
     v = (gains * np.sin(speed * t + phase)).sum(axis=1)
+    v += 0.02 * rng.normal(size=v.shape)  # as capture does: every direction moves a little
     v *= radius / max(1.0, np.linalg.norm(v, axis=-1).max())
     rest = SO3.random(rng, skeleton.num_joints)
     return Motion(skeleton, 120.0, rng.normal(size=(frames, 3)), rest @ SO3.exp(v))

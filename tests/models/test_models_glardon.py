@@ -206,7 +206,7 @@ def test_bad_tables_are_refused(call, what):
 
 def test_weights_need_not_sum_to_one():
     model = HierarchicalPCA().fit(made_units())
-    double = {name: 2.1 for name in SUBJECTS}
+    double = dict.fromkeys(SUBJECTS, 2.1)
     np.testing.assert_allclose(model.row(1.5, people=double), model.row(1.5), atol=1e-12)
     with pytest.raises(InputError):
         model.row(1.5, people={})
