@@ -43,6 +43,7 @@ Root = Literal["free", "turn", "fixed"]
 ROOTS: Final = ("free", "turn", "fixed")
 LEVEL: Final = 1e-4  # [-] weight of a level relative to the one above: 1 m missed below costs at most 0.1 mm above
 TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
+ROOT_PLACE, ROOT_TURN = 0.03, 0.3  # [-] mobility of the root: limbs move first, a hand does not drag the body along
 CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
 
 
@@ -237,8 +238,8 @@ def _mass(skeleton: Skeleton, is_needed: bool) -> Mass:
 
 def _mobility(skeleton: Skeleton, root: Root, frozen_joints: Sequence[str | int]) -> FloatArray:
     mobility = np.ones(skeleton.num_joints + 1)
-    mobility[-1] = 0.0 if root in ("turn", "fixed") else 1.0
-    mobility[0] = 0.0 if root == "fixed" else 1.0
+    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_PLACE
+    mobility[0] = 0.0 if root == "fixed" else ROOT_TURN
     for joint in frozen_joints:
         mobility[joint_index(skeleton, joint)] = 0.0
     return mobility
