@@ -20,7 +20,7 @@ from marey.motion import Motion
 @final
 @dataclass(frozen=True, slots=True)
 class LimitModel:
-    """What a model of limits is, as [EngellNorregaard2012]_ table 1 lists it."""
+    """What a model of limits is, as [Engell2012]_ table 1 lists it."""
 
     kind: str
     representation: str

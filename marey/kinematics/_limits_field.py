@@ -26,7 +26,7 @@ class QuaternionFieldLimits(JointLimits):
 
     .. math:: \log\sum_i \exp\Big(-\frac{\|u - u_i\|^2}{2 w^2}\Big) \ge l
 
-    ``u`` is the vector part of the quaternion relative to a centre. [EngellNorregaard2012]_ §13, after Herda. The sum
+    ``u`` is the vector part of the quaternion relative to a centre. [Engell2012]_ §13, after Herda. The sum
     runs over all samples, and the projection bisects the way to the nearest, so both are slow; voids stay voids. The
     violation is :math:`2w\sqrt{2(l - \log\sum)}`, the angle to the level for a single bump.
     """

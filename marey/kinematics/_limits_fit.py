@@ -19,7 +19,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
-NUM_SAMPLES = 100  # rotations that tell a joint's type ([EngellNorregaard2012]_ §13)
+NUM_SAMPLES = 100  # rotations that tell a joint's type ([Engell2012]_ §13)
 FREEDOM_EIGENVALUE = 1e-4  # [-] variance of a quaternion component below which it is no freedom: about 1.1 degrees
 FULL_CIRCLE_GAP_RAD = float(np.deg2rad(5.0))  # [rad] angles without a wider gap go all the way round
 TRIM = 0.005  # share of the samples that a robust interval leaves out
@@ -80,7 +80,7 @@ def fit_limits(motions: Motion | Iterable[Motion], kind: str = "sdf", **options:
 def estimate_joints(
     motions: Motion | Iterable[Motion], *, trim: float = 0.0, margin_rad: float = 0.0
 ) -> tuple[JointEstimate, ...]:
-    """Type and intervals of every joint from clips. [EngellNorregaard2012]_ §13.
+    """Type and intervals of every joint from clips. [Engell2012]_ §13.
 
     A hundred rotations tell in how many directions the quaternion varies: none, a fixed joint; one, a hinge about the
     principal axis; more, a ball with intervals of Z-Y-Z angles. An interval is what the largest gap of the angles on

@@ -37,7 +37,7 @@ def plot_limits(
     """Feasible sets of joints: left in the space of rotation vectors, right where the bone points.
 
     Left, the surface of the set [deg] in the frame of the parent. Right, the sphere of directions, coloured by how far
-    the nearest feasible twist is away. [EngellNorregaard2012]_ figures 17 and 19.
+    the nearest feasible twist is away. [Engell2012]_ figures 17 and 19.
 
     Args:
         limits: any kind.

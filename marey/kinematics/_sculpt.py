@@ -105,7 +105,7 @@ def load_obj(path: str | Path) -> LimitMesh:
 def iso_surface(field: DistanceField, level: float | None = None) -> LimitMesh:
     """Surface on which a field of three axes has a level, its epsilon by default; closed even at the grid's border.
 
-    Marching tetrahedra; the source uses marching cubes, which can leave cracks. [EngellNorregaard2012]_ §14.4.
+    Marching tetrahedra; the source uses marching cubes, which can leave cracks. [Engell2012]_ §14.4.
     """
     if not field.grid.is_axis.all():
         raise InputError("a surface of a field with fewer than three axes", "Edit its interval instead")
@@ -150,7 +150,7 @@ def icosphere(subdivisions: int = 3) -> LimitMesh:
 def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10, subdivisions: int = 3) -> LimitMesh:
     """Closed surface around a feasible set: a sphere drawn in along its rays, smoothed, and pushed out again.
 
-    [EngellNorregaard2012]_ §14.4. Rays that leave the set and enter it again are stopped at the outer side, so dents
+    [Engell2012]_ §14.4. Rays that leave the set and enter it again are stopped at the outer side, so dents
     seen from the centre are filled.
 
     Args:

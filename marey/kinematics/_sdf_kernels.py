@@ -31,7 +31,7 @@ Cell = tuple[int, int, int, int, int, int]  # first and last node on each axis
 
 FREE, LOG, ZYZ = 0, 1, 2  # charts: no limit, rotation vector, Euler angles Z-Y-Z
 MIN_SLOPE = 0.1  # [-] squared gradient below which a Newton step is shortened, near the medial axis
-KINK_SLOPE = 0.95  # [-] squared gradient below which two ways into the set blend: the medial axis is near
+DETOUR_CELLS = 0.1  # of the spacing: steps that went so much farther than the value are doubted
 CROSSING_STEPS = 24  # to find where the way to a feasible node enters the set; three are usual
 LOCK_SINE = 1e-8  # [-] sine of the middle Z-Y-Z angle below which the first angle takes the whole turn
 
@@ -86,11 +86,11 @@ def field_value(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[f
 
 @kernel
 def blended(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float, float, float, float]:
-    """Trilinear blend of the values and gradients at the nodes ([Engell2012]_ eq. 68); on the grid only."""
+    """Value as in ``field_value``, and the trilinear blend of the gradients at the nodes ([Engell2012]_ eq. 68)."""
     shape, origin, spacing, periodic = grid
-    i0, i1, s, _ = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
-    j0, j1, t, _ = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
-    k0, k1, u, _ = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
+    i0, i1, s, a = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
+    j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
+    k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
     value = gx = gy = gz = 0.0
     for corner in range(8):
         i, wi = (i1, s) if corner & 1 else (i0, 1.0 - s)
@@ -101,7 +101,7 @@ def blended(table: FloatArray, start: int, grid: Grid, x: Vector) -> tuple[float
         gx += weight * table[row, 1]
         gy += weight * table[row, 2]
         gz += weight * table[row, 3]
-    return value, gx, gy, gz
+    return value + np.sqrt(a * a + b * b + c * c), gx, gy, gz
 
 
 @kernel
@@ -144,9 +144,9 @@ def _square(p: Vector, q: Vector) -> float:
 def _descended(
     table: FloatArray, start: int, grid: Grid, p: Vector, epsilon: float, steps: int, newton: bool
 ) -> tuple[Vector, float, float]:
-    """Gradient steps into the set; the point, the value there, and the squared gradient where they began."""
+    """Gradient steps into the set; the point, the value there, and the value where they began."""
     value, gx, gy, gz = blended(table, start, grid, p)
-    slope = gx * gx + gy * gy + gz * gz
+    began = value
     for _ in range(steps):
         if value <= epsilon:
             break
@@ -159,9 +159,19 @@ def _descended(
             r = _along(p, q, (level - 0.5 * epsilon) / (level - value))
             found = field_value(table, start, grid, r)[0]
             if found <= epsilon:
-                return r, found, slope
+                return r, found, began
         p = q
-    return p, field_value(table, start, grid, p)[0], slope
+    return p, value, began
+
+
+@kernel
+def _largest(spacing: FloatArray, shape: IntArray) -> float:
+    """Largest spacing of the axes that count."""
+    found = 0.0
+    for a in range(3):
+        if shape[a] > 1:
+            found = max(found, spacing[a])
+    return found
 
 
 @kernel
@@ -202,7 +212,8 @@ def field_project(
         x: the point.
         epsilon: level up to which points are feasible.
         how: most steps; whether to divide by the squared gradient; whether to search the way to the nearest feasible
-            node too, where the steps did not do or began near the medial axis, where the gradient points nowhere.
+            node too, where the steps did not do or went a longer way than the field says there is: near the medial axis the
+            gradient points nowhere.
     """
     steps, newton, fallback = how
     shape, origin, spacing, periodic = grid
@@ -211,8 +222,9 @@ def field_project(
         _on_axis(x[1], origin[1], spacing[1], shape[1], periodic[1]),
         _on_axis(x[2], origin[2], spacing[2], shape[2], periodic[2]),
     )
-    found, value, slope = _descended(table, start, grid, p, epsilon, steps, newton)
-    if not fallback or (value <= epsilon and slope >= KINK_SLOPE):
+    found, value, began = _descended(table, start, grid, p, epsilon, steps, newton)
+    direct = max(began, 0.0) + DETOUR_CELLS * _largest(spacing, shape)
+    if not fallback or (value <= epsilon and _square(p, found) <= direct * direct):
         return found
     foot = _foot(table, nearest, start, grid, p, epsilon)
     return foot if value > epsilon or _square(p, foot) < _square(p, found) else found
