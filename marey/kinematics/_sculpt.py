@@ -16,6 +16,7 @@ from marey.kinematics._sdf_field import DistanceField, Grid, field_from_function
 
 SMOOTH = (0.5, -0.53)  # Taubin's pair: a step that shrinks, one that swells a little more
 CONTAINED = 0.995  # share of the samples that a wrapped surface must hold
+ROOM_CELLS = 0.3  # of the spacing: between samples and surface, so that a field of the surface still holds them
 MAX_PUSHES = 40
 MAX_CHECKED_FACES = 20_000  # the search for crossings looks at all pairs
 
@@ -167,10 +168,12 @@ def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10
     sphere = icosphere(subdivisions)
     radii = _first_hits(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
     neighbours = _neighbours(sphere.faces, len(radii))
+    least = float(radii.min())
     for _ in range(smoothing):
         for share in SMOOTH:
             radii = radii + share * (neighbours(radii) - radii)
-    return _pushed_out(sphere, centre, radii, points)
+    room = ROOM_CELLS * field.grid.largest_spacing
+    return _pushed_out(sphere, centre, np.maximum(radii, least), points, room)
 
 
 def field_from_mesh(mesh: LimitMesh, grid: Grid) -> DistanceField:
@@ -207,13 +210,14 @@ def _neighbours(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArra
     return lambda values: np.bincount(ends[:, 0], weights=values[ends[:, 1]], minlength=count) / degree
 
 
-def _pushed_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray) -> LimitMesh:
-    r"""Move vertices out along their rays until the surface holds the samples.
+def _pushed_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray, room: float) -> LimitMesh:
+    r"""Move vertices out along their rays until the surface holds the samples with some room.
 
     A ray :math:`d = \sum_i w_i v_i` over the corners of its face meets the surface at :math:`1/\sum_i (w_i/r_i)`.
     """
     away = np.linalg.norm(points - centre, axis=1)
     rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
+    away = away + room
     faces, weights = _pierced(sphere, rays)
     for _ in range(MAX_PUSHES):
         excess = away * np.sum(weights / radii[faces], axis=1)

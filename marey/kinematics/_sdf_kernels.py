@@ -212,8 +212,8 @@ def field_project(
         x: the point.
         epsilon: level up to which points are feasible.
         how: most steps; whether to divide by the squared gradient; whether to search the way to the nearest feasible
-            node too, where the steps did not do or went a longer way than the field says there is: near the medial axis the
-            gradient points nowhere.
+            node too, where the steps did not do or went a longer way than the field says there is: near the medial
+            axis the gradient points nowhere.
     """
     steps, newton, fallback = how
     shape, origin, spacing, periodic = grid

@@ -144,7 +144,7 @@ def test_reach_cones_agree_with_a_dense_polygon() -> None:
     sides = np.concatenate([(1 - t) * a + t * b for a, b in zip(unit, np.roll(unit, -1, axis=0), strict=True)])
     sides /= np.linalg.norm(sides, axis=1, keepdims=True)
     inside = 0
-    for direction in np.random.default_rng(3).normal(0.0, 0.6, (60, 3)) + [1.0, 0.0, 0.0]:
+    for direction in np.random.default_rng(3).normal((1.0, 0.0, 0.0), 0.6, (60, 3)):
         arm = SO3.from_two_vectors([1.0, 0.0, 0.0], direction)
         violation = float(limits.violations(SO3.stack([SO3.identity(), arm])[None])[0, 1])
         least = np.arccos(np.clip(sides @ (direction / np.linalg.norm(direction)), -1.0, 1.0)).min()

@@ -136,7 +136,7 @@ def test_feasible_rotations_come_back_as_they_were(limits: JointLimits) -> None:
 
 
 def test_gradient_equals_finite_differences(limits: JointLimits) -> None:
-    r"""Central differences of half the squared violation along :math:`R \exp(h e_i)`; the step's error is h² and EPS/h."""
+    r"""Central differences of half the squared violation along :math:`R \exp(h e_i)`."""
     rotations, h = random_frames(np.random.default_rng(6), 60, 1.2), EPS ** (1 / 3)
     numeric = np.stack(
         [

@@ -187,7 +187,7 @@ def test_engell_34_a_motion_over_the_seam_is_one_set() -> None:
     t = np.linspace(-0.6, 0.6, 60)
     points = np.stack([t, 1.2 + 0.3 * np.sin(5.0 * t), 2.0 * t], axis=1)
     grid = make_grid(points, (32, 16, 32), periodic=(True, False, True))
-    field = build_field(grid, np.mod(points, 2.0 * np.pi) + [0.0, 0.0, 0.0])
+    field = build_field(grid, np.mod(points, 2.0 * np.pi))
     assert field.is_feasible(points).all()
     feasible = field.values <= field.epsilon
     assert components(feasible, grid) == 1
@@ -219,9 +219,8 @@ def test_joints_with_fewer_freedoms_get_smaller_maps() -> None:
     t = np.linspace(0.0, 3.0, 100)
     hinge = SO3.exp(np.stack([0.0 * t, 0.8 * np.sin(t), 0.0 * t], axis=1))
     still = SO3.exp(np.tile([0.1, 0.2, 0.3], (100, 1)))
-    saddle = SO3.exp(np.stack([0.8 * np.sin(t), 0.0 * t, 0.0 * t], axis=1)) @ SO3.exp(
-        [[0, 0.5 * np.cos(3 * u), 0] for u in t]
-    )
+    bend = SO3.exp(np.stack([0.0 * t, 0.5 * np.cos(3.0 * t), 0.0 * t], axis=1))
+    saddle = SO3.exp(np.stack([0.8 * np.sin(t), 0.0 * t, 0.0 * t], axis=1)) @ bend
     sizes = [tuple(SdfLimits.from_clips(clip_of(arm)).of("arm").field.grid.shape) for arm in (hinge, still, saddle)]
     assert sizes[:2] == [(16, 1, 1), (1, 1, 1)] and sizes[2][:2] == (16, 16)
     limits = SdfLimits.from_clips(clip_of(hinge))

@@ -1,0 +1,77 @@
+"""Limits at work in inverse kinematics: what they do for joints that have no goal of their own."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pytest
+
+from marey.base import FloatArray
+from marey.io import load
+from marey.kinematics import BoxLimits, JointLimits, PointTask, SdfLimits, solve_ik
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import Pose
+
+ARMS = [side + bone for side in "lr" for bone in ("humerus", "radius", "wrist", "hand")]
+STRIDE = 16  # frames between solves: 0.13 s
+
+
+def follow(motion: Motion, limits: JointLimits) -> tuple[FloatArray, FloatArray]:
+    """Errors (N, 2) [m] of the elbows and processor times (N,) [s], hands driven, each solve from the one before."""
+    skeleton, positions = motion.skeleton, motion.joint_positions()
+    arms = [skeleton.index(name) for name in ARMS]
+    others = [name for name in skeleton.names[1:] if name not in ARMS]
+    elbows = [skeleton.index(name) for name in ("lradius", "rradius")]
+    held, errors, times = SO3.identity(len(arms)).wxyz, [], []
+    for f in range(0, len(motion), STRIDE):
+        wxyz = motion.rotations.wxyz[f].copy()
+        wxyz[arms] = held
+        start = Pose(skeleton, motion.root_positions[f], SO3(wxyz))
+        tasks = [PointTask(hand, target_world=positions[f, skeleton.index(hand)]) for hand in ("lhand", "rhand")]
+        began = process_time()
+        found = solve_ik(
+            skeleton, tasks, start=start, limits=limits, root="fixed", frozen_joints=others, on_failure="return"
+        ).pose
+        times.append(process_time() - began)
+        assert limits.violation(found)[arms].max() <= 1e-6
+        held = found.rotations.wxyz[arms]
+        errors.append(np.linalg.norm(found.joint_positions()[elbows] - positions[f, elbows], axis=1))
+    return np.array(errors), np.array(times)
+
+
+@cache
+def followed(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """A forward jump (CMU 16_09): with the limits of its file, with a box and with fields learnt from it."""
+    jump = load(folder / "cmu-asfamc" / "16" / "16_09.amc")
+    kinds: dict[str, JointLimits] = {
+        "file": BoxLimits.from_skeleton(jump.skeleton),
+        "box": BoxLimits.from_clips(jump),
+        "sdf": SdfLimits.from_clips(jump),
+    }
+    follow(jump[:40], kinds["sdf"])  # compiles
+    return {name: follow(jump, limits) for name, limits in kinds.items()}
+
+
+@pytest.mark.mocap
+def test_engell_36_fields_keep_the_elbows_where_boxes_lose_them(mocap: Path) -> None:
+    """The box of the source is that of the file: intervals of Euler angles.
+
+    A box of rotation vectors learnt from the same clip is a different model: it is as near as the field here (1.9 cm
+    against 2.1 cm), so the factor of two holds against the file's box alone.
+    """
+    errors = {name: float(run[0].mean()) for name, run in followed(mocap).items()}
+    assert 0.1 <= errors["file"] <= 0.3
+    assert errors["sdf"] <= 0.5 * errors["file"]
+    assert errors["box"] <= 0.05
+
+
+@pytest.mark.mocap
+def test_engell_37_the_worst_frame_with_fields_is_soon_done(mocap: Path) -> None:
+    """Against the file's box, which is projected as the field is; learnt boxes are solved by an active set."""
+    worst = {name: float(run[1][1:].max()) for name, run in followed(mocap).items()}
+    assert worst["sdf"] <= 0.02
+    assert worst["sdf"] <= 3.0 * worst["file"]
