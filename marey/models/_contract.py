@@ -152,7 +152,9 @@ def check_coordinates(coordinates: ArrayLike, count: int) -> FloatArray:
 
 
 def _flat(x: FloatArray) -> FloatArray:
-    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
+    rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])[:]
+    rows.setflags(write=False)  # so that each kernel is compiled for one kind of array
+    return rows
 
 
 def _rows(values: FloatArray, count: int, width: int, name: str) -> FloatArray:

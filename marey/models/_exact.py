@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.models._arrays import LINEAR_TANGENT, ModelArrays
-from marey.models._projection import linear_coordinates, pose_errors, refined, solved
+from marey.models._projection import fixed, linear_coordinates, pose_errors, refined, solved
 
 MAX_SWEEPS = 50
 DECREASE_TOL = 1e-8  # [-] of the error in one sweep; a further sweep could not be seen
@@ -56,7 +56,7 @@ def _swept(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> ExactFit:
     from marey.models._projection_kernels import joint_normals
 
     arrays, x = fit.arrays, fit.coordinates
-    normals, slopes = joint_normals(arrays.kind, arrays.mean_wxyz, arrays.basis, wxyz, x)
+    normals, slopes = joint_normals(arrays.kind, fixed(arrays.mean_wxyz), fixed(arrays.basis), fixed(wxyz), fixed(x))
     steps = solved(normals[1:], slopes[1:]).reshape(len(normals) - 1, -1, 3).swapaxes(1, 2)
     for halving in range(MAX_HALVINGS):
         basis = arrays.basis.copy()

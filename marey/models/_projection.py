@@ -24,8 +24,8 @@ def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray
     from marey.models._projection_kernels import greedy_coordinates, tangents
 
     if arrays.kind == GEODESIC_PRODUCT:
-        return greedy_coordinates(arrays.mean_wxyz, arrays.basis, metric, wxyz)
-    logs = tangents(arrays.mean_wxyz, wxyz).reshape(len(wxyz), -1)
+        return greedy_coordinates(fixed(arrays.mean_wxyz), fixed(arrays.basis), fixed(metric), fixed(wxyz))
+    logs = tangents(fixed(arrays.mean_wxyz), fixed(wxyz)).reshape(len(wxyz), -1)
     return logs @ (metric[:, None, None] * arrays.basis).reshape(logs.shape[1], -1)
 
 
@@ -33,7 +33,8 @@ def pose_errors(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: Fl
     """Weighted squared geodesic distance ``(F,)`` between poses and what their coordinates decode to."""
     from marey.models._projection_kernels import squared_distances
 
-    return squared_distances(arrays.kind, arrays.mean_wxyz, arrays.basis, wxyz, x) @ metric
+    mean, basis = fixed(arrays.mean_wxyz), fixed(arrays.basis)
+    return squared_distances(arrays.kind, mean, basis, fixed(wxyz), fixed(x)) @ metric
 
 
 def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:
@@ -44,13 +45,21 @@ def refined(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatA
     errors = pose_errors(arrays, metric, wxyz, x)
     active = np.arange(len(x))
     for _ in range(MAX_STEPS):
-        normals, slopes = pose_normals(arrays.kind, arrays.mean_wxyz, arrays.basis, metric, wxyz[active], x[active])
+        seen = (fixed(metric), fixed(wxyz[active]), fixed(x[active]))
+        normals, slopes = pose_normals(arrays.kind, fixed(arrays.mean_wxyz), fixed(arrays.basis), *seen)
         steps = solved(normals, slopes)
         moved = _descend(arrays, metric, wxyz, x, errors, active, steps)
         active = active[moved & (np.abs(steps).max(axis=1, initial=0.0) > STEP_TOL)]
         if not active.size:
             break
     return x
+
+
+def fixed(array: FloatArray) -> FloatArray:
+    """Read-only and contiguous view, so that each kernel is compiled for one kind of array."""
+    view = np.ascontiguousarray(array)[:]
+    view.setflags(write=False)
+    return view
 
 
 def solved(normals: FloatArray, slopes: FloatArray) -> FloatArray:

@@ -203,19 +203,20 @@ def test_tournier_20_the_jacobian_costs_in_proportion_to_modes_and_joints(kind):
 
     rng = np.random.default_rng(0)
 
-    def seconds(joints, k):
+    def job(joints, k):
         mean, basis = SO3.random(rng, joints).wxyz, rng.normal(0.0, 0.1, (joints, 3, k))
-        x = rng.normal(size=(200, k))
-        batch_jacobians(kind, mean, basis, x)
-        times = []
-        for _ in range(15):
-            start = perf_counter()
-            batch_jacobians(kind, mean, basis, x)
-            times.append(perf_counter() - start)
-        return min(times)
+        x = rng.normal(size=(20, k))
+        return lambda: batch_jacobians(kind, mean, basis, x)
 
-    assert seconds(30, 20) <= 2.5 * seconds(30, 10)
-    assert seconds(60, 10) <= 2.5 * seconds(30, 10)
+    jobs = [job(30, 10), job(30, 20), job(60, 10)]
+    best = [np.inf] * 3
+    for _ in range(200):  # the quickest of many, taken in turn: other work on the machine slows all three alike
+        for i, run in enumerate(jobs):
+            start = perf_counter()
+            run()
+            best[i] = min(best[i], perf_counter() - start)
+    assert best[1] <= 2.5 * best[0]
+    assert best[2] <= 2.5 * best[0]
 
 
 def distortion(model, motion):
