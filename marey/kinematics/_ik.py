@@ -154,7 +154,6 @@ def run_of(
         variant,
         step,
         metric,
-        start is not None,
         history,
         errors,
     )
@@ -196,7 +195,6 @@ def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None, 
         problem=run.problem.with_box(boxes(body.skeleton, box)),
         space=None,
         limits=None if box is not None else limits,
-        is_warm=True,
     )
     more = projected_lm(repair, guess)
     return more._replace(

@@ -7,7 +7,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics._ik_dual_kernels import compliances, descent, dual_matrix, dual_step, ease_rows, spring_shift
 from marey.kinematics._ik_layout import Blocks, Box, Layout, Lists, Mass, Springs, Tree
-from marey.kinematics._ik_move_kernels import enter_box, limited_frames, move, release
+from marey.kinematics._ik_move_kernels import bind, enter_box, held_shift, limited_frames, move, release
 from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs
 
 REACHED, STATIONARY, OUT_OF_ITERATIONS = 0, 1, 2
@@ -17,6 +17,7 @@ FLAT, NEARLY_FLAT = (
     1e-9,
     1e-5,
 )  # [-] a projected gradient below this part of 1 + objective is zero: springs, goals alone
+BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
 PATIENCE = 10  # iterations after which goals are suspected to be out of reach
 MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
 
@@ -74,6 +75,7 @@ def solve_full(
     limited = joints if is_limited else 0
     vectors, frames = np.zeros((joints, 3)), np.zeros((limited, 3, 3))
     G, free = np.empty((limited, 3, 3)), np.ones((limited, 3), dtype=np.bool_)
+    loose, held = np.ones((limited, 3), dtype=np.bool_), np.zeros((limited, 3))
     if is_limited:
         enter_box(box, wxyz, vectors)
     forward(tree, root, wxyz, positions, world)
@@ -99,16 +101,24 @@ def solve_full(
             break
         iteration += 1
         damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
-        compliances(prior, box, damping, frames, free, ease, G)
-        ease_rows(lists, box.boxed, turns, ease, G, eased)
-        dual_matrix(blocks, lists, damping, ease, is_limited, shifts, turns, eased, S)
-        for b in range(count):
-            for c in range(3):
-                y[3 * b + c] = errors[b, c]
-        if has_springs:
-            spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
-        expected = dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
-        change = move(box, torques, ease, frames, free, root, wxyz, vectors, world, new_root, new_wxyz, new_vectors)
+        loose[:], held[:], expected = free, 0.0, 0.0
+        for _ in range(BINDINGS):
+            compliances(prior, box, damping, frames, loose, ease, G)
+            ease_rows(lists, box.boxed, turns, ease, G, eased)
+            dual_matrix(blocks, lists, damping, ease, is_limited, shifts, turns, eased, S)
+            for b in range(count):
+                for c in range(3):
+                    y[3 * b + c] = errors[b, c]
+            if has_springs:
+                spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
+            if is_limited:
+                held_shift(lists, box.boxed, frames, held, turns, y)
+            expected = dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
+            if not is_limited or not bind(box, torques, ease, frames, vectors, loose, held):
+                break
+        change = move(
+            box, torques, ease, frames, loose, held, root, wxyz, vectors, world, new_root, new_wxyz, new_vectors
+        )
         forward(tree, new_root, new_wxyz, new_positions, new_world)
         new_cost = residuals(layout, targets, active, new_positions, new_world, new_errors, places)
         if has_springs:
@@ -185,7 +195,7 @@ def propose(
     y = errors.copy().reshape(-1)
     spring_shift(lists, damping, float(ease[joints]), shifts, eased, pulls, y)
     dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
-    move(box, torques, ease, nothing, free, root, wxyz, vectors, world, new_root, new_wxyz, vectors)
+    move(box, torques, ease, nothing, free, np.zeros((0, 3)), root, wxyz, vectors, world, new_root, new_wxyz, vectors)
     return new_root, new_wxyz, gradient
 
 

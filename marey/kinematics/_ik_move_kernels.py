@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics._ik_layout import Box, Springs
+from marey.kinematics._ik_layout import Box, Lists, Springs
 from marey.kinematics._ik_state_kernels import exponential, logarithm, product, right_jacobian, turned, turned_back
 
 WHOLE_TURN = 2.0 * np.pi - 1e-3  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
@@ -51,6 +51,52 @@ def release(
 
 
 @kernel
+def bind(
+    box: Box,
+    torques: FloatArray,
+    ease: FloatArray,
+    frames: FloatArray,
+    vectors: FloatArray,
+    loose: BoolArray,
+    held: FloatArray,
+) -> bool:
+    """Hold the coordinates that a step would carry over a bound: they go to it, and no further. Tell if there are any.
+
+    Clears their flags in ``loose`` ``(J, 3)`` and writes how far they go in ``held`` ``(J, 3)`` [rad].
+    """
+    is_any = False
+    for j in range(frames.shape[0]):
+        if not box.boxed[j]:
+            continue
+        for c in range(3):
+            if not loose[j, c]:
+                continue
+            t = frames[j, 0, c] * torques[j, 0] + frames[j, 1, c] * torques[j, 1] + frames[j, 2, c] * torques[j, 2]
+            v = vectors[j, c] + ease[j] * t
+            if v < box.low[j, c] or v > box.high[j, c]:
+                loose[j, c], is_any = False, True
+                held[j, c] = (box.low[j, c] if v < box.low[j, c] else box.high[j, c]) - vectors[j, c]
+    return is_any
+
+
+@kernel
+def held_shift(
+    lists: Lists, boxed: BoolArray, frames: FloatArray, held: FloatArray, turns: FloatArray, y: FloatArray
+) -> None:
+    """Take from y ``(3 B,)`` what the held coordinates do to the blocks."""
+    for b in range(lists.chain_start.shape[0] - 1):
+        for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
+            j = lists.chain[i]
+            if not boxed[j] or (held[j, 0] == 0.0 and held[j, 1] == 0.0 and held[j, 2] == 0.0):
+                continue
+            u = frames[j, 0, 0] * held[j, 0] + frames[j, 0, 1] * held[j, 1] + frames[j, 0, 2] * held[j, 2]
+            v = frames[j, 1, 0] * held[j, 0] + frames[j, 1, 1] * held[j, 1] + frames[j, 1, 2] * held[j, 2]
+            w = frames[j, 2, 0] * held[j, 0] + frames[j, 2, 1] * held[j, 1] + frames[j, 2, 2] * held[j, 2]
+            for r in range(3):
+                y[3 * b + r] -= turns[i, r, 0] * u + turns[i, r, 1] * v + turns[i, r, 2] * w
+
+
+@kernel
 def clamp_vector(box: Box, j: int, old: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
     """Write a limited joint's rotation vector: inside its box, and inside the whole turn on the way from the old one.
 
@@ -77,6 +123,7 @@ def move(
     ease: FloatArray,
     frames: FloatArray,
     free: BoolArray,
+    held: FloatArray,
     root: FloatArray,
     wxyz: FloatArray,
     vectors: FloatArray,
@@ -85,7 +132,10 @@ def move(
     new_wxyz: FloatArray,
     new_vectors: FloatArray,
 ) -> float:
-    """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
+    """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m].
+
+    Coordinates that are not free go as far as ``held`` ``(J, 3)`` [rad] says.
+    """
     joints, limited, largest = wxyz.shape[0], frames.shape[0], 0.0
     for c in range(3):
         new_root[c] = root[c] + ease[joints] * torques[joints, c]
@@ -93,9 +143,9 @@ def move(
     for j in range(joints):
         x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
         if j < limited and box.boxed[j]:
-            u = frames[j, 0, 0] * x + frames[j, 1, 0] * y + frames[j, 2, 0] * z if free[j, 0] else 0.0
-            v = frames[j, 0, 1] * x + frames[j, 1, 1] * y + frames[j, 2, 1] * z if free[j, 1] else 0.0
-            w = frames[j, 0, 2] * x + frames[j, 1, 2] * y + frames[j, 2, 2] * z if free[j, 2] else 0.0
+            u = frames[j, 0, 0] * x + frames[j, 1, 0] * y + frames[j, 2, 0] * z if free[j, 0] else held[j, 0]
+            v = frames[j, 0, 1] * x + frames[j, 1, 1] * y + frames[j, 2, 1] * z if free[j, 1] else held[j, 1]
+            w = frames[j, 0, 2] * x + frames[j, 1, 2] * y + frames[j, 2, 2] * z if free[j, 2] else held[j, 2]
             u, v, w = vectors[j, 0] + u, vectors[j, 1] + v, vectors[j, 2] + w
             largest = max(largest, clamp_vector(box, j, vectors, u, v, w, new_vectors))
             a, b, c, d = exponential(new_vectors[j, 0], new_vectors[j, 1], new_vectors[j, 2])

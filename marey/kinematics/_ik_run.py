@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
-from marey.kinematics._ik_layout import COM, Box
+from marey.kinematics._ik_layout import COM, UNIT_M, Box
 from marey.kinematics._ik_problem import Problem
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import BoxLimits
@@ -18,9 +18,7 @@ from marey.lie import SO3
 if TYPE_CHECKING:
     from marey.kinematics._solvers_space_kernels import Space
 
-UNIT_M: Final = 0.20  # [m] the unit of length in [Engell2012]_, so that its steps and dampings can be given as printed
-START_DAMPING: Final = 1e-2  # [-] of the objective; fewest iterations over poses turned by 0.2 to 0.9 rad a joint
-WARM_DAMPING: Final = 1e-4  # [-] the same for a start that is nearly right
+START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
 
 
 @dataclass(slots=True)
@@ -55,7 +53,6 @@ class Run:
     variant: str | None
     step: float | None
     metric: FloatArray  # (n, n) of the reduced space, or empty
-    is_warm: bool
     history: FloatArray  # (H, 4) written
     errors: FloatArray  # (B, 3) written
 
@@ -83,7 +80,7 @@ def projected_lm(run: Run, guess: Guess) -> Outcome:
     from marey.kinematics._ik_kernels import solve_flat
 
     solve: Callable[..., tuple[int, int, int, float, float]] = solve_flat
-    p, damping = run.problem, WARM_DAMPING if run.is_warm else START_DAMPING
+    p = run.problem
     ended = solve(
         *p.flat,
         run.targets,
@@ -93,7 +90,7 @@ def projected_lm(run: Run, guess: Guess) -> Outcome:
         run.errors,
         run.max_iterations,
         p.seek_optimum,
-        damping,
+        START_DAMPING,
         run.history,
     )
     return Outcome(*ended)
@@ -242,7 +239,7 @@ def jacobian_transpose(run: Run, guess: Guess) -> Outcome:
     if choice == 2:
         _check_plain(run, "meredith-maddock")
         return _newton(run, guess, MEREDITH_MADDOCK, 1e-3 if run.step is None else run.step)
-    step = (0.005 if run.step is None else run.step) / UNIT_M**2
+    step = 0.005 if run.step is None else run.step
     return _gradient(run, guess, TRANSPOSE_BUSS if choice else TRANSPOSE_FIXED, step)
 
 
@@ -262,7 +259,7 @@ def ccd(run: Run, guess: Guess) -> Outcome:
 
 
 METHODS: Final[dict[str, tuple[Method, int]]] = {
-    "projected-lm": (projected_lm, 400),
+    "projected-lm": (projected_lm, 1000),
     "pg-armijo": (pg_armijo, 2000),
     "projected-cg": (projected_cg, 2000),
     "projected-dogleg": (projected_dogleg, 200),

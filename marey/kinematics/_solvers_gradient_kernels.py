@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import Layout
+from marey.kinematics._ik_layout import UNIT_M, Layout
 from marey.kinematics._solvers_space_kernels import (
     Space,
     State,
@@ -75,6 +75,12 @@ def armijo(
 
 
 @kernel
+def scale_of(n: int) -> float:
+    """Scale of a coordinate's slope: places count in units of 0.2 m and turns in rad, as in [Engell2012]_."""
+    return 1.0 if n < 3 else 1.0 / UNIT_M**2
+
+
+@kernel
 def conjugate_direction(
     g: FloatArray, old_g: FloatArray, free: BoolArray, was_free: BoolArray, count: int, direction: FloatArray
 ) -> None:
@@ -82,31 +88,31 @@ def conjugate_direction(
     change, size, old_size = 0.0, 0.0, 0.0
     same = True
     for n in range(g.shape[0]):
-        old_size += old_g[n] * old_g[n]
-        change += g[n] * (g[n] - old_g[n]) if free[n] else 0.0
+        old_size += scale_of(n) * old_g[n] * old_g[n]
+        change += scale_of(n) * g[n] * (g[n] - old_g[n]) if free[n] else 0.0
         same = same and free[n] == was_free[n]
     beta = max(0.0, change / old_size) if same and old_size > 0.0 and count % g.shape[0] != 0 else 0.0
     down = 0.0
     size = 0.0
     steep = 0.0
     for n in range(g.shape[0]):
-        direction[n] = -g[n] + beta * direction[n] if free[n] else 0.0
+        direction[n] = -scale_of(n) * g[n] + beta * direction[n] if free[n] else 0.0
         down += direction[n] * g[n]
-        size += direction[n] ** 2
-        steep += g[n] ** 2 if free[n] else 0.0
+        size += direction[n] ** 2 / scale_of(n)
+        steep += scale_of(n) * g[n] ** 2 if free[n] else 0.0
     if down > -0.01 * np.sqrt(size * steep):
         for n in range(g.shape[0]):
-            direction[n] = -g[n] if free[n] else 0.0
+            direction[n] = -scale_of(n) * g[n] if free[n] else 0.0
 
 
 @kernel
 def buss_length(J: FloatArray, e: FloatArray, free: BoolArray) -> float:
-    """Step of the transpose that brings J J^T e nearest to e, for a direction of 2 J^T e. [Buss2004]_."""
+    """Step of the transpose that brings J D J^T e nearest to e, for a direction of 2 D J^T e. [Buss2004]_."""
     y = np.zeros(J.shape[1])
     for n in range(J.shape[1]):
         if free[n]:
             for r in range(e.shape[0]):
-                y[n] += J[r, n] * e[r]
+                y[n] += scale_of(n) * J[r, n] * e[r]
     up = down = 0.0
     for r in range(e.shape[0]):
         z = 0.0
@@ -123,8 +129,10 @@ def first_length(method: int, cost: float, won: float, s: FloatArray, y: FloatAr
         return 1.0
     if method == CONJUGATE:
         return min(1.0, max(1e-6, 2.02 * won / max(-along, 1e-300))) if won > 0.0 else 1.0
-    bent = dot(s, y)
-    return min(BB_RANGE[1], max(BB_RANGE[0], dot(s, s) / bent)) if bent > 0.0 else BB_RANGE[1]
+    bent, size = dot(s, y), 0.0
+    for n in range(s.shape[0]):
+        size += s[n] * s[n] / scale_of(n)
+    return min(BB_RANGE[1], max(BB_RANGE[0], size / bent)) if bent > 0.0 else BB_RANGE[1]
 
 
 @kernel
@@ -178,7 +186,7 @@ def solve_gradient(
             conjugate_direction(g, old_g, free, was_free, iteration - 1, direction)
         else:
             for k in range(n):
-                direction[k] = -g[k] if free[k] else 0.0
+                direction[k] = -scale_of(k) * g[k] if free[k] else 0.0
         if method in (TRANSPOSE_FIXED, TRANSPOSE_BUSS):
             length = option if method == TRANSPOSE_FIXED else buss_length(J, e, free)
             change = retract(layout, space, state, length * direction, trial, taken)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
 from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess
 from marey.kinematics._ik_problem import Problem, Root
-from marey.kinematics._ik_run import WARM_DAMPING, Guess, Run, method_named
+from marey.kinematics._ik_run import START_DAMPING, Guess, Run, method_named
 from marey.kinematics._ik_space import Body, body_of, guess_from
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._tasks import Task
@@ -164,7 +164,7 @@ def _follow(
             guess.wxyz,
             run.max_iterations,
             p.seek_optimum,
-            WARM_DAMPING,
+            START_DAMPING,
             clip.roots,
             clip.wxyz,
             clip.errors,
@@ -172,7 +172,7 @@ def _follow(
         )
         return clip
     for f in range(frames):
-        frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f], is_warm=True)
+        frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f])
         outcome = solve_guess(frame, guess, method, body, limits, restarts=0)
         clip.roots[f], clip.wxyz[f], clip.x[f] = guess.root, guess.wxyz, guess.x
         clip.counts[f] = outcome.stop, outcome.iterations, outcome.objective, outcome.gradient

@@ -74,12 +74,13 @@ def test_goals_of_poses_inside_the_limits_are_reached_inside_the_limits():
 
 
 def test_cones_project_every_step_and_hold():
-    limits = ConeLimits.uniform(HUMAN, swing_rad=0.6, twist_rad=0.4) if hasattr(ConeLimits, "uniform") else half_box(0.6)
-    places = reachable(5, 3, 0.2)
-    for row in places:
-        result = solve_ik(HUMAN, goals(row), limits=limits, on_failure="return")
+    limits, outside = ConeLimits.around_bones(HUMAN, 0.35, (-0.2, 0.2)), []
+    for places in reachable(5, 6, 0.15):
+        result = solve_ik(HUMAN, goals(places), limits=limits, on_failure="return")
         assert limits.violation(result.pose).max() <= 1e-6
-        assert result.position_error_m < 0.05
+        assert result.position_error_m < 0.02
+        outside.append(limits.violation(solve_ik(HUMAN, goals(places)).pose).max())
+    assert max(outside) > 0.05  # without them it goes outside
 
 
 @pytest.mark.parametrize("method", [*METHODS, "two-bone"])
@@ -98,7 +99,9 @@ def test_every_method_moves_a_hand_and_a_foot(method):
 def test_the_variants_of_the_transpose_lower_the_error(variant):
     places = reachable(11, 1, 0.2)[0]
     before = np.abs(errors_of(Pose.rest(HUMAN), places)).max()
-    result = solve_ik(HUMAN, goals(places), method="jacobian-transpose", variant=variant, on_failure="return", restarts=0)
+    result = solve_ik(
+        HUMAN, goals(places), method="jacobian-transpose", variant=variant, on_failure="return", restarts=0
+    )
     assert result.position_error_m < 0.1 * before
 
 
@@ -159,7 +162,7 @@ def test_the_pose_prior_pulls_free_joints_to_its_pose_and_goals_stay_met():
     pulled = solve_ik(HUMAN, [*goals(places), PoseTask(liked)])
     assert pulled.reached.all()
     away = [geodesic_distance(pose.rotations, liked.rotations)[1:].sum() for pose in (loose, pulled.pose)]
-    assert away[1] < 0.7 * away[0]
+    assert away[1] < 0.8 * away[0]
 
 
 def test_a_pose_task_alone_gives_its_pose():
@@ -171,10 +174,12 @@ def test_a_pose_task_alone_gives_its_pose():
 
 def test_an_unreachable_goal_gives_the_nearest_pose_and_says_so():
     shoulder = HUMAN.rest_positions()[HUMAN.index("left_shoulder")]
-    target = shoulder + [2.0, 0.5, 0.3]
+    target = shoulder + np.array([2.0, 0.5, 0.3])
     frozen = ("spine1", "spine2", "spine3", "left_collar")
     result = solve_ik(HUMAN, [PointTask("left_wrist", target)], root="fixed", frozen_joints=frozen, on_failure="return")
-    arm = np.linalg.norm(HUMAN.offsets[HUMAN.index("left_elbow")]) + np.linalg.norm(HUMAN.offsets[HUMAN.index("left_wrist")])
+    arm = np.linalg.norm(HUMAN.offsets[HUMAN.index("left_elbow")]) + np.linalg.norm(
+        HUMAN.offsets[HUMAN.index("left_wrist")]
+    )
     assert result.status is SolveStatus.INFEASIBLE
     assert result.position_error_m == pytest.approx(np.linalg.norm(target - shoulder) - arm, abs=1e-4)  # a straight arm
     assert "left_wrist" in result.advice and "out of reach" in result.advice
@@ -186,7 +191,9 @@ def test_an_unreachable_goal_gives_the_nearest_pose_and_says_so():
 def test_frozen_joints_and_a_fixed_root_do_not_move():
     start = Pose(HUMAN, HUMAN.offsets[0], SO3.exp(np.random.default_rng(3).normal(0.0, 0.1, (HUMAN.num_joints, 3))))
     place = start.joint_positions()[HUMAN.index("left_wrist")] + [-0.1, 0.05, 0.1]
-    pose = solve_ik(HUMAN, [PointTask("left_wrist", place)], start=start, root="fixed", frozen_joints=["left_elbow"]).pose
+    pose = solve_ik(
+        HUMAN, [PointTask("left_wrist", place)], start=start, root="fixed", frozen_joints=["left_elbow"]
+    ).pose
     for joint in ("pelvis", "left_elbow", "right_hip"):
         j = HUMAN.index(joint)
         np.testing.assert_array_equal(pose.rotations.wxyz[j], start.rotations.wxyz[j])
@@ -292,6 +299,25 @@ def test_a_reduced_answer_stays_in_the_model_and_limits_pull_it_out_only_where_t
     assert limits.violation(held.pose).max() <= 1e-6
 
 
+def _can_move(tree: Skeleton, tasks: list, root: str) -> bool:
+    """Whether each goal has a joint above it that turns it, or a lever for a place."""
+    rest = tree.rest_positions()
+    for task in tasks:
+        if isinstance(task, ComTask):
+            free = [j for j in range(tree.num_joints) if j > 0 or root == "turn"]
+            levers = [1.0] * len(free)
+        else:
+            j, free = task.joint, []
+            while j >= 0:
+                free += [j] if j > 0 or root == "turn" else []
+                j = int(tree.parents[j])
+            place = rest[task.joint] + (task.point if isinstance(task, PointTask) else 0.0)
+            levers = [np.linalg.norm(place - rest[k]) if isinstance(task, PointTask) else 1.0 for k in free]
+        if not any(lever > 1e-9 for lever in levers):
+            return False
+    return True
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_random_trees_and_tasks_end_in_a_pose_or_an_error_never_in_a_nan(seed):
     rng = np.random.default_rng(seed)
@@ -316,10 +342,12 @@ def test_random_trees_and_tasks_end_in_a_pose_or_an_error_never_in_a_nan(seed):
     bound = np.full((count, 3), rng.uniform(0.1, 3.0))
     limits = BoxLimits(tree, -bound, bound) if seed % 2 else None
     root = ("free", "turn", "fixed")[seed % 3]
-    try:
-        result = solve_ik(tree, tasks, limits=limits, root=root, on_failure="return", max_iterations=50, restarts=1)
-    except MareyError:
+    options = {"limits": limits, "root": root, "on_failure": "return", "max_iterations": 50, "restarts": 1}
+    if root != "free" and not _can_move(tree, tasks, root):
+        with pytest.raises(MareyError, match="nothing can move"):
+            solve_ik(tree, tasks, **options)
         return
+    result = solve_ik(tree, tasks, **options)
     assert np.isfinite(result.pose.rotations.wxyz).all() and np.isfinite(result.errors).all()
     if limits is not None:
         assert limits.violation(result.pose).max() <= 1e-6
