@@ -2,26 +2,163 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, Final
 
-from marey.base import InputError, UnknownNameError
-from marey.compression._container import DEFAULT, METHODS, seal, unseal
+import numpy as np
+
+from marey.base import ConvergenceError, InputError, UnknownNameError
+from marey.compression._container import DEFAULT, TOURNIER, WAVES, seal, unseal
 from marey.compression._default import Bound, decode_default, encode_default
 from marey.compression._fields import FieldReader
+from marey.compression._measures import CodecReport, distortion, evaluate, joint_errors, shell_errors
+from marey.compression._tournier import read_thin, restore, thin, write_thin
+from marey.compression._waves import decode_waves, encode_waves
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
-SHELL_M = 0.03  # [m] as ACL measures: a skin of 3 cm around each joint
+SHELL_M: Final = 0.03  # [m] a skin around each joint, as ACL has it
+LEAST_ERROR_M: Final = 1e-8  # [m] a bound below this would code rounding
+COARSE_M: Final = 0.02  # [m] from this bound on, wavelets may take fewer bytes
+STILL_ERROR_M: Final = 1e-6  # [m] bound for a clip in which nothing moves, whose distortion rate is undefined
+MARGIN: Final = 0.97  # of the bound, when the decoded motion breaks it by rounding
+CHOICES: Final = ("default", "tournier2011")
+DEFAULT_OPTIONS: Final = ("shell_m", "skeleton", "distortion_percent", "lock_feet", "levels")
+THIN_OPTIONS: Final = ("skeleton", "n_components", "root_levels", "end_levels", "ends", "spring", "aliasing")
+CURVE_M: Final = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 
 
 def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "default", **options: Any) -> bytes:
-    if method == "default":
-        bound = Bound(float(max_error_m), float(options.get("shell_m", SHELL_M)))
-        return seal(DEFAULT, encode_default(motion, bound, is_inside=options.get("skeleton", "inside") == "inside", levels=options.get("levels",(0,2,5))))
-    raise UnknownNameError("method", method, "compress", METHODS)
+    """Compress a motion; :func:`decompress` gives it back.
+
+    The default codec codes each joint with as few numbers as the clip uses (a knee is a hinge), predicts every number
+    from decoded ones, quantises root outwards so that each joint makes up for the errors above it, decodes as it goes
+    and halves the step of a frame that is off by more than the bound. Same motion, same bytes.
+
+    The file holds the skeleton, rate, name, contacts, moving offsets and all frames; not ``source`` and
+    ``load_report``.
+
+    Args:
+        motion: the clip.
+        max_error_m: [m] no joint of any frame is off by more, nor are the three points ``shell_m`` away from it along
+            the axes of its frame. With ``method="tournier2011"`` it bounds the kept tracks only.
+        method: ``"default"``, or ``"tournier2011"``: the codec of [Tournier2011]_ ch. 9.
+        **options: ``skeleton``: ``"inside"`` the file, or ``"outside"``: a fingerprint only, hand it to ``decompress``.
+            Default codec: ``shell_m`` (0.03); ``distortion_percent``, a distortion rate in place of the bound, takes
+            far fewer bytes, and ``lock_feet`` with it keeps standing feet from sliding. Tournier's: ``n_components``,
+            ``root_levels``, ``end_levels``, ``ends``, ``spring``, ``aliasing``, as :func:`thin` has them.
+
+    Raises:
+        InputError: a bound that is not positive, or an unknown option.
+        ConvergenceError: the bound cannot be held.
+    """
+    if method not in CHOICES:
+        raise UnknownNameError("method", method, "compress", CHOICES)
+    known = DEFAULT_OPTIONS if method == "default" else THIN_OPTIONS
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("option", name, f"method '{method}'", known)
+    is_inside = _is_inside(options.pop("skeleton", "inside"))
+    bound_m = _positive(max_error_m, "max_error_m", LEAST_ERROR_M)
+    if method == "tournier2011":
+        thinned = thin(motion, max_error_m=bound_m, **options)
+        return seal(TOURNIER, write_thin(thinned, motion, is_inside=is_inside))
+    percent = options.get("distortion_percent")
+    if percent is not None:
+        rate = _positive(percent, "distortion_percent", 1e-6)
+        return _to_distortion(motion, rate, is_inside=is_inside, is_locked=bool(options.get("lock_feet", False)))
+    bound = Bound(bound_m, _positive(options.get("shell_m", SHELL_M), "shell_m", 0.0))
+    return _within(motion, bound, options.get("levels"), is_inside=is_inside)
 
 
 def decompress(data: bytes, *, skeleton: Skeleton | None = None) -> Motion:
+    """Return the motion that was compressed.
+
+    Args:
+        data: what :func:`compress` gave.
+        skeleton: needed if the file holds only its fingerprint.
+
+    Raises:
+        FormatError: the data are no compressed motion, of another version, cut off or damaged.
+        InputError: the skeleton is missing or another one.
+    """
     method, body = unseal(data)
-    return decode_default(FieldReader(body), skeleton)
+    fields = FieldReader(body)
+    if method == TOURNIER:
+        return restore(read_thin(fields, skeleton))
+    return decode_waves(fields, skeleton) if method == WAVES else decode_default(fields, skeleton)
+
+
+def rate_distortion(
+    motion: Motion, *, max_errors_m: Sequence[float] = CURVE_M, method: str = "default", **options: Any
+) -> tuple[CodecReport, ...]:
+    """Size and errors at a row of bounds, the finest first."""
+    found: list[CodecReport] = []
+    for bound in sorted(max_errors_m):
+        data = compress(motion, max_error_m=bound, method=method, **options)
+        found.append(evaluate(motion, decompress(data, skeleton=motion.skeleton), data))
+    return tuple(found)
+
+
+def _within(motion: Motion, bound: Bound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
+    """The smallest file of those that keep the bound, each decoded and verified."""
+    files = [_verified_loop(motion, bound, levels, is_inside=is_inside)]
+    if bound.max_error_m >= COARSE_M:
+        files.append(_bounded_waves(motion, bound, is_inside=is_inside))
+    return min(files, key=len)
+
+
+def _verified_loop(motion: Motion, bound: Bound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
+    asked = bound
+    for _ in range(3):
+        tries = {} if levels is None else {"levels": levels}
+        data = seal(DEFAULT, encode_default(motion, asked, is_inside=is_inside, **tries))
+        if _is_within(motion, decompress(data, skeleton=motion.skeleton), bound):
+            return data
+        asked = Bound(MARGIN * asked.max_error_m, asked.shell_m)
+    raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
+
+
+def _bounded_waves(motion: Motion, bound: Bound, *, is_inside: bool) -> bytes:
+    def is_good(decoded: Motion) -> bool:
+        return _is_within(motion, decoded, bound)
+
+    body = encode_waves(motion, is_good, is_inside=is_inside, first_step_m=bound.max_error_m)
+    return seal(WAVES, body)
+
+
+def _to_distortion(motion: Motion, percent: float, *, is_inside: bool, is_locked: bool) -> bytes:
+    positions = motion.joint_positions()
+    spread = float(np.linalg.norm(positions - positions.mean(axis=0))) / np.sqrt(positions.size)
+    if spread == 0.0:  # nothing moves, so the rate has no scale
+        return _within(motion, Bound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
+
+    def is_good(decoded: Motion) -> bool:
+        return distortion(motion, decoded) <= percent
+
+    first = max(0.05 * percent * spread, 1e-6)
+    body = encode_waves(motion, is_good, is_inside=is_inside, first_step_m=first, is_locked=is_locked)
+    return seal(WAVES, body)
+
+
+def _is_within(motion: Motion, decoded: Motion, bound: Bound) -> bool:
+    limit = bound.max_error_m
+    worst = joint_errors(motion, decoded).max()
+    return bool(worst <= limit and shell_errors(motion, decoded, bound.shell_m).max() <= limit)
+
+
+def _is_inside(where: object) -> bool:
+    if where not in ("inside", "outside"):
+        raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
+    return where == "inside"
+
+
+def _positive(value: Any, name: str, least: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}", "Give a number") from None
+    if not isfinite(number) or number < least:
+        raise InputError(f"{name} is {number:g}", f"Give a number of {least:g} at least")
+    return number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final
+from typing import Final, cast
 
 from marey.base import FormatError, InputError
 from marey.compression._fields import damaged
@@ -28,7 +28,7 @@ def unseal(data: bytes) -> tuple[int, bytes]:
     Raises:
         FormatError: no compressed motion, another version, cut off, or damaged.
     """
-    if not isinstance(data, bytes | bytearray | memoryview):
+    if not isinstance(cast(object, data), bytes | bytearray | memoryview):
         raise InputError(f"compressed data of type {type(data).__name__}", "Give the bytes of a compressed motion")
     data = bytes(data)
     if len(data) < HEADER.size or data[:4] != MAGIC:

@@ -228,4 +228,3 @@ def code_number(
         result = 2 * result + code_plain(coder, data, known, (magnitude >> place) & 1, is_reading)
     sign = MAX_BITS * MAX_BITS + 9 * channel + signs
     return -result if code_plain(coder, data, sign, 1 if value < 0 else 0, is_reading) else result
-

@@ -79,9 +79,7 @@ def _sign(value: int) -> int:
 
 
 @kernel
-def write_frames(
-    numbers: IntArray, refined: IntArray, levels: int, stretch: IntArray, squash: IntArray
-) -> Bytes:
+def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: IntArray, squash: IntArray) -> Bytes:
     """Bytes of quantised frames ``(F, n)`` and of how far each is refined ``(F,)``."""
     frames, count = numbers.shape
     coder = new_coder(count + 1, stretch, squash)
@@ -97,7 +95,7 @@ def write_frames(
             grown[: data.shape[0]] = data
             data = grown
         group = _group(strides[k], levels)
-        before = _code_flag(coder, data, _first_flag(coder), before, refined[order[k]], False)
+        before = _code_flag(coder, data, _first_flag(coder), before, int(refined[order[k]]), False)
         row = numbers[order[k]].copy()
         _code_frame(coder, data, row, previous, fast, slow, group, False)
     length = close_stream(coder, data)

@@ -108,6 +108,6 @@ def all_columns(joints: Joints, numbers: FloatArray, owners: IntArray) -> FloatA
             j = owners[i]
             s = numbers[f, joints.starts[j] :]
             out[f, i, 0], out[f, i, 1], out[f, i, 2] = joint_column(
-                joints, j, s, joint_rotation(joints, j, s), 3 + i - joints.starts[j]
+                joints, j, s, joint_rotation(joints, j, s), 3 + i - int(joints.starts[j])
             )
     return out

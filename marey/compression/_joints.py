@@ -39,9 +39,10 @@ class JointFit:
         count = len(self.kinds)
         means, before, after = np.zeros((count, 4)), np.zeros((count, 3)), np.zeros((count, 3))
         first = 0
-        for j, kind in enumerate(self.kinds):
+        for j in range(count):
+            kind = int(self.kinds[j])
             own = self.constants[first : first + CONSTANTS[kind]].reshape(-1, 3)
-            means[j], before[j], after[j] = _unpacked(int(kind), own, self.grid)
+            means[j], before[j], after[j] = _unpacked(kind, own, self.grid)
             first += CONSTANTS[kind]
         starts = 3 + np.concatenate([[0], np.cumsum(np.array(WIDTHS)[self.kinds])])
         return Joints(self.kinds, means, before, after, bone_turns(skeleton).wxyz.copy(), starts)
@@ -86,7 +87,9 @@ def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, Fl
     """
     grid = 2.0 ** np.floor(np.log2(np.clip(tolerances_rad.min() / 8.0, 1e-12, 1e-3)))
     bones = bone_turns(motion.skeleton)
-    kinds, constants, columns = [], [], [motion.root_positions]
+    kinds: list[int] = []
+    constants: list[IntArray] = []
+    columns: list[FloatArray] = [motion.root_positions]
     for j in range(motion.skeleton.num_joints):
         kind, own, numbers = _fit_joint(motion.rotations[:, j], bones[j], float(tolerances_rad[j]), float(grid))
         kinds.append(kind)
@@ -97,7 +100,6 @@ def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, Fl
 
 
 def _fit_joint(track: SO3, bone: SO3, tolerance: float, grid: float) -> tuple[int, IntArray, FloatArray]:
-    frames = len(track)
     for fit in (_fit_fixed, _fit_hinge, _fit_universal):
         if tolerance <= 0.0:
             break
@@ -107,10 +109,9 @@ def _fit_joint(track: SO3, bone: SO3, tolerance: float, grid: float) -> tuple[in
         kind, constants, numbers = found
         if geodesic_distance(track, _rebuilt(kind, constants, numbers, grid)).max() <= tolerance:
             return kind, constants, numbers
-    if frames > 1 or tolerance > 0.0:
-        found = _fit_ball(track, bone)
-        if np.linalg.norm(found[2], axis=1).max() < LONGEST:
-            return found
+    ball = _fit_ball(track, bone)
+    if np.linalg.norm(ball[2], axis=1).max() < LONGEST:
+        return ball
     return FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
 
 

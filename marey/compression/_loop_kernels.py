@@ -6,7 +6,17 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 from marey.compression._frames_kernels import frame_order
-from marey.compression._pose_kernels import Body, Goal, Pose, aim, joint_error, new_pose, place_joint, turn_joint, yield_to
+from marey.compression._pose_kernels import (
+    Body,
+    Goal,
+    Pose,
+    aim,
+    joint_error,
+    new_pose,
+    place_joint,
+    turn_joint,
+    yield_to,
+)
 from marey.compression._predict_kernels import Predictor, begin_level, learn, look_around, new_predictor, predicted
 
 LARGEST = 2.0**29  # of a quantised number; beyond it the prediction has failed
@@ -80,9 +90,7 @@ def encode_poses(
 
 
 @kernel
-def encode_table(
-    values: FloatArray, links: IntArray, steps: FloatArray, levels: int
-) -> tuple[IntArray, FloatArray]:
+def encode_table(values: FloatArray, links: IntArray, steps: FloatArray, levels: int) -> tuple[IntArray, FloatArray]:
     """Quantised numbers and what the reader gets of them, for a table ``(F, n)`` without a body around it."""
     frames, n = values.shape
     p = new_predictor(links, steps)
@@ -100,9 +108,7 @@ def encode_table(
 
 
 @kernel
-def decode_table(
-    numbers: IntArray, refined: IntArray, links: IntArray, steps: FloatArray, levels: int
-) -> FloatArray:
+def decode_table(numbers: IntArray, refined: IntArray, links: IntArray, steps: FloatArray, levels: int) -> FloatArray:
     """Numbers ``(F, n)`` from quantised ones: the way back of both encoders."""
     frames, n = numbers.shape
     p = new_predictor(links, steps)

@@ -20,7 +20,7 @@ def raw_bytes_acl(motion: Motion) -> int:
 
 
 def raw_bytes_tournier(motion: Motion) -> int:
-    """Size before compression as [Tournier2011]_ §9.1.3 counts: float32 of three angles a joint and the root's place."""
+    """Size before compression as [Tournier2011]_ §9.1.3 counts: float32 of 3 angles a joint and of the root's place."""
     return 4 * 3 * motion.num_frames * (motion.skeleton.num_joints + 1)
 
 

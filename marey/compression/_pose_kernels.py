@@ -90,7 +90,7 @@ def _point_goal(body: Body, goal: Goal, t: int, j: int, k: int) -> tuple[Three, 
     if k < last - first:
         there = goal.positions[t, body.points[first + k]]
         local = turn(inverse(world), there[0] - origin[0], there[1] - origin[1], there[2] - origin[2])
-        return local, (there[0], there[1], there[2]), body.point_weights[first + k]
+        return local, (there[0], there[1], there[2]), float(body.point_weights[first + k])
     local = _shell_point(body, k - (last - first))
     x, y, z = turn(world, local[0], local[1], local[2])
     return local, (origin[0] + x, origin[1] + y, origin[2] + z), SHELL_WEIGHT

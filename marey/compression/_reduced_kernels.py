@@ -34,27 +34,29 @@ def _pose(
 
 
 @kernel
-def _cost(places: FloatArray, ends: IntArray, targets: FloatArray, x: FloatArray, spring: float) -> float:
+def _cost(
+    places: FloatArray, ends: IntArray, targets: FloatArray, x: FloatArray, rest: FloatArray, spring: float
+) -> float:
     total = 0.0
     for e in range(ends.shape[0]):
         for c in range(3):
             gap = places[ends[e], c] - targets[e, c]
             total += gap * gap
     for i in range(x.shape[0]):
-        total += spring * x[i] * x[i]
+        total += spring * (x[i] - rest[i]) * (x[i] - rest[i])
     return total
 
 
 @kernel
 def _normal_equations(
     columns: FloatArray, parents: IntArray, world: FloatArray, places: FloatArray, ends: IntArray, targets: FloatArray,
-    x: FloatArray, spring: float, moves: FloatArray, normal: FloatArray, slope: FloatArray,
+    x: FloatArray, rest: FloatArray, spring: float, moves: FloatArray, normal: FloatArray, slope: FloatArray,
 ) -> None:  # fmt: skip
     """Gauss-Newton matrix and descent direction; ``moves`` is room ``(3, k)``."""
     k = x.shape[0]
     normal[:] = 0.0
     for i in range(k):
-        slope[i] = -spring * x[i]
+        slope[i] = spring * (rest[i] - x[i])
         normal[i, i] = spring
     for e in range(ends.shape[0]):
         end = ends[e]
@@ -72,8 +74,8 @@ def _normal_equations(
             gap = targets[e, c3] - places[end, c3]
             for i in range(k):
                 slope[i] += moves[c3, i] * gap
-                for l in range(i + 1):
-                    normal[i, l] += moves[c3, i] * moves[c3, l]
+                for m in range(i + 1):
+                    normal[i, m] += moves[c3, i] * moves[c3, m]
 
 
 @kernel
@@ -84,19 +86,22 @@ def _damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> Float
     for i in range(k):
         trace += normal[i, i]
     for i in range(k):
-        for l in range(i):
-            matrix[i, l] = normal[i, l]
-            matrix[l, i] = normal[i, l]
+        for m in range(i):
+            matrix[i, m] = normal[i, m]
+            matrix[m, i] = normal[i, m]
         matrix[i, i] = normal[i, i] + damping * max(normal[i, i], 1e-9 * trace / k)
-    return np.linalg.solve(matrix, slope)
+    return np.linalg.solve(matrix, slope)  # pyright: ignore[reportReturnType] (numpy's stub forgets the precision)
 
 
 @kernel
 def follow(
     kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, ends: IntArray,
-    targets: FloatArray, spring: float, start: FloatArray,
+    targets: FloatArray, spring: float, rest: FloatArray, is_warm: bool,
 ) -> FloatArray:  # fmt: skip
-    """Coordinates ``(F, k)`` that reach targets ``(F, E, 3)``, each frame from the one before; the first from ``start``."""
+    """Coordinates ``(F, k)`` that reach targets ``(F, E, 3)`` and stay near ``rest`` ``(F, k)``.
+
+    The first frame starts from its rest; the others too, or from the frame before if ``is_warm``.
+    """
     frames, joints, k = targets.shape[0], parents.shape[0], basis.shape[2]
     out = np.zeros((frames, k))
     if k == 0:
@@ -104,18 +109,22 @@ def follow(
     local, world, places = np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3))
     columns = np.empty((joints, 3, k))
     moves, normal, slope = np.empty((3, k)), np.empty((k, k)), np.empty(k)
-    x = start.copy()
+    x = rest[0].copy()
     for f in range(frames):
+        if not is_warm:
+            x = rest[f].copy()
         damping = FIRST_DAMPING
         _pose(kind, mean, basis, parents, offsets, x, local, world, places)
-        cost = _cost(places, ends, targets[f], x, spring)
-        for _ in range(ITERATIONS if f > 0 else FIRST_ITERATIONS):
+        cost = _cost(places, ends, targets[f], x, rest[f], spring)
+        for _ in range(ITERATIONS if f > 0 and is_warm else FIRST_ITERATIONS):
             model_jacobian(kind, mean, basis, x, columns)
-            _normal_equations(columns, parents, world, places, ends, targets[f], x, spring, moves, normal, slope)
+            _normal_equations(
+                columns, parents, world, places, ends, targets[f], x, rest[f], spring, moves, normal, slope
+            )
             step = _damped_step(normal, slope, damping)
             tried = x + step
             _pose(kind, mean, basis, parents, offsets, tried, local, world, places)
-            new = _cost(places, ends, targets[f], tried, spring)
+            new = _cost(places, ends, targets[f], tried, rest[f], spring)
             if new < cost:
                 is_done = cost - new <= COST_CHANGE * cost or np.abs(step).max() < STEP_CHANGE
                 x, cost, damping = tried, new, max(damping * SHRINK, LEAST)

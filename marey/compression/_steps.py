@@ -22,4 +22,4 @@ def steps_of(codes: IntArray) -> FloatArray:
     """Steps from their codes."""
     if np.abs(codes).max(initial=0) > LARGEST:
         raise damaged("a step of the quantiser is out of range")
-    return np.array([ldexp(QUARTERS[code % 4], code // 4) for code in codes.tolist()])
+    return np.array([ldexp(QUARTERS[int(code) % 4], int(code) // 4) for code in codes])

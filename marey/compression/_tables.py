@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, IntArray
 from marey.compression._fields import FieldReader, FieldWriter, damaged
 from marey.compression._steps import step_codes, steps_of
 from marey.skeleton import Skeleton
@@ -61,11 +61,13 @@ def read_table(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatArr
     return _filled(first, moves, decoded).reshape(frames, -1, 3)
 
 
-def _no_links(steps: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _no_links(steps: FloatArray) -> IntArray:
     return np.full((len(steps), NO_LINKS), -1, dtype=np.int64)
 
 
-def _filled(first: FloatArray, moves: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], decoded: FloatArray) -> FloatArray:
+def _filled(
+    first: FloatArray, moves: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], decoded: FloatArray
+) -> FloatArray:
     table = np.tile(first, (len(decoded), 1))
     table[:, moves] += decoded
     return table

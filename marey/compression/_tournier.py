@@ -1,4 +1,4 @@
-"""The codec of [Tournier2011]_ chapter 9: a pose space, thinned end-effector tracks, and inverse kinematics to decode."""
+"""The codec of [Tournier2011]_ chapter 9: a pose space, thinned end-effector tracks, inverse kinematics to decode."""
 
 from __future__ import annotations
 
@@ -118,18 +118,19 @@ def filled_tracks(thinned: ThinMotion) -> tuple[FloatArray, SO3, FloatArray]:
 
 
 def solve_coordinates(
-    model: GeodesicModel, ends: tuple[int, ...], targets: FloatArray, spring: float, start: FloatArray | None = None
+    model: GeodesicModel, ends: tuple[int, ...], targets: FloatArray, spring: float, rest: FloatArray | None = None
 ) -> FloatArray:
     r"""Coordinates ``(F, k)`` whose end effectors are nearest to targets ``(F, E, 3)`` [m] in the frame of the root.
 
-    .. math:: \min_x \sum_e \|p_e(x) - t_e\|^2 + w\,\|x\|^2
+    .. math:: \min_x \sum_e \|p_e(x) - t_e\|^2 + w\,\|x - x_{rest}\|^2
 
-    Levenberg-Marquardt from the frame before, [Tournier2011]_ §8.2.2 with the root fixed.
+    Levenberg-Marquardt from the frame before, or from ``rest`` ``(F, k)`` where it is given; [Tournier2011]_ §8.2.2
+    with the root fixed.
     """
     from marey.compression._reduced_kernels import follow
 
     arrays = model.arrays()
-    first = np.zeros(model.num_components) if start is None else np.array(start, dtype=np.float64)
+    near = np.zeros((len(targets), model.num_components)) if rest is None else np.array(rest, dtype=np.float64)
     return follow(
         arrays.kind,
         np.array(arrays.mean_wxyz),
@@ -139,7 +140,8 @@ def solve_coordinates(
         np.array(ends, dtype=np.int64),
         np.ascontiguousarray(targets),
         spring,
-        first,
+        near,
+        rest is None,
     )
 
 

@@ -63,7 +63,7 @@ def _step(moments: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray
     rows = np.stack([np.einsum("si,sj->sij", x, y).reshape(-1, 9) for x, y in pairs], axis=1)
     gram = np.einsum("spi,ij,sqj->spq", rows, moments, rows)
     damped = gram[:, :4, :4] + (1e-9 * np.trace(gram, axis1=1, axis2=2) + 1e-300)[:, None, None] * np.eye(4)
-    move = -np.linalg.solve(damped, gram[:, :4, 4:])[..., 0]
+    move: FloatArray = -np.asarray(np.linalg.solve(damped, gram[:, :4, 4:]), dtype=np.float64)[..., 0]
     move *= np.minimum(1.0, 0.5 / np.maximum(np.abs(move).max(axis=1), 1e-300))[:, None]
     a = a + move[:, :1] * a1 + move[:, 1:2] * a2
     b = b + move[:, 2:3] * b1 + move[:, 3:] * b2

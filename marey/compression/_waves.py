@@ -11,6 +11,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, IntArray
 from marey.compression._fields import FieldReader, FieldWriter, damaged
 from marey.compression._joints import WIDTHS, JointFit, fit_joints, read_fit, write_fit
+from marey.compression._lock import can_lock, lock_feet, read_standing, standing_points, write_standing
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
 from marey.compression._steps import step_codes, steps_of
 from marey.compression._tables import read_table, write_table
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = 200  # frames on which the metric is measured, about
 FLOOR_M2: Final = 1e-4  # [m^2] added to the metric, so that joints that carry nothing keep their turn: a 1 cm lever
-DEAD_ZONE: Final = 0.18  # how much sooner than half a step coefficients are dropped
-CENTROID: Final = 0.06  # how much nearer to zero than the middle of their step coefficients are restored
+DEAD_ZONE: Final = 0.33  # coefficients below half a step and this are dropped: few bits for little error; by trial
+OUTWARD: Final = 0.15  # how far outside the middle coefficients are restored, since those below were rounded down
 BASIS_SHARE: Final = 0.5  # error that rounding the basis may cause, in steps
-KEEP_SHARE: Final = 0.7  # components whose deviation is below this many steps are left out
-MOST_HALVINGS: Final = 40
+KEEP_SHARE: Final = 0.25  # components whose deviation is below this many steps are left out
+STEPS_PER_OCTAVE: Final = 16
+LARGEST_CODE: Final = 60 * STEPS_PER_OCTAVE
+MOST_OCTAVES: Final = 40  # of steps that are tried
 MAX_VALUES: Final = 1 << 26
 FIT_SHARE: Final = 0.02  # of the step, that constants of joints may use up
 
@@ -59,7 +62,9 @@ class _Coded:
     waves: IntArray  # (F, free + k)
 
 
-def encode_waves(motion: Motion, is_good: Verdict, *, is_inside: bool, first_step_m: float) -> bytes:
+def encode_waves(
+    motion: Motion, is_good: Verdict, *, is_inside: bool, first_step_m: float, is_locked: bool = False
+) -> bytes:
     """Compress with the largest step of which ``is_good`` approves the decoded motion.
 
     Args:
@@ -67,6 +72,7 @@ def encode_waves(motion: Motion, is_good: Verdict, *, is_inside: bool, first_ste
         is_good: looks at a decoded motion.
         is_inside: whether the skeleton is in the file.
         first_step_m: [m] where the search begins.
+        is_locked: store when feet stand, and keep them from sliding when decoding.
 
     Raises:
         ConvergenceError: no step is good.
@@ -76,29 +82,41 @@ def encode_waves(motion: Motion, is_good: Verdict, *, is_inside: bool, first_ste
     write_clip(out, motion)
     moving = write_table(out, motion.translations, 0.1 * first_step_m)
 
-    def tried(code: int) -> tuple[_Coded, bool]:
-        step = float(steps_of(np.array([code]))[0])
-        coded = _coded(_measured(motion, FIT_SHARE * step), code)
-        return coded, is_good(_decoded(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving))
+    stands = standing_points(motion) if is_locked else None
+    write_standing(out, stands)
+    measured: dict[int, _Clip] = {}
 
-    code = int(step_codes(np.array([first_step_m]))[0])
-    coded, good = tried(code)
-    stride = 4 if good else -4
-    for _ in range(MOST_HALVINGS):
-        further, further_good = tried(code + stride)
-        if further_good != good:
-            break
-        code, coded = code + stride, further
-    else:
-        raise ConvergenceError(f"no step of the quantiser is small enough for '{motion.name}'; allow a larger error")
-    low = code if good else code + stride
-    best = coded if good else further
-    for fine in (low + 2, low + 1, low + 3):
-        candidate, fine_good = tried(fine)
-        if fine_good and candidate.step_code > best.step_code:
-            best = candidate
-    _write(out, best)
+    def tried(code: int) -> tuple[_Coded, bool]:
+        octave = code // STEPS_PER_OCTAVE
+        if octave not in measured:
+            measured[octave] = _measured(motion, FIT_SHARE * 2.0**octave)
+        coded = _coded(measured[octave], code)
+        decoded = _decoded(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving)
+        return coded, is_good(decoded if stands is None else lock_feet(decoded, stands))
+
+    _write(out, _largest_good(tried, round(STEPS_PER_OCTAVE * np.log2(first_step_m)), motion.name))
     return bytes(out.data)
+
+
+def _largest_good(tried: Callable[[int], tuple[_Coded, bool]], code: int, name: str) -> _Coded:
+    """Go by octaves until the verdict changes, then halve the stride down to the finest step."""
+    coded, good = tried(code)
+    stride, best = STEPS_PER_OCTAVE, coded if good else None
+    for _ in range(MOST_OCTAVES):
+        code += stride if good else -stride
+        coded, is_good = tried(code)
+        best = coded if is_good else best
+        if is_good != good:
+            break
+    if best is None:
+        raise ConvergenceError(f"no step of the quantiser fits '{name}'; ask for another error")
+    low = best.step_code
+    while stride > 1:
+        stride //= 2
+        coded, is_good = tried(low + stride)
+        if is_good:
+            low, best = low + stride, coded
+    return best
 
 
 def _measured(motion: Motion, tolerance_m: float) -> _Clip:
@@ -127,7 +145,7 @@ def _metric(motion: Motion, joints: Joints, numbers: FloatArray) -> FloatArray:
 
 def _coded(clip: _Clip, step_code: int) -> _Coded:
     """Quantise everything with one step."""
-    step = float(steps_of(np.array([step_code]))[0])
+    step = step_of(step_code)
     codes = step_codes(clip.weights)
     weights = steps_of(codes)
     mean_steps = step / weights[clip.free :]
@@ -138,6 +156,13 @@ def _coded(clip: _Clip, step_code: int) -> _Coded:
     scores = _scores(rest, rows, clip.metric)
     tracks = np.concatenate([clip.numbers[:, : clip.free] * weights[: clip.free], scores], axis=1)
     return _Coded(clip.fit, clip.free, codes, step_code, mean, basis, scales, _quantised(tracks, step))
+
+
+def step_of(code: int) -> float:
+    """Step [m] of the quantiser."""
+    if abs(code) > LARGEST_CODE:
+        raise damaged("the step of the quantiser is out of range")
+    return 2.0 ** (code / STEPS_PER_OCTAVE)
 
 
 def _basis(rest: FloatArray, metric: FloatArray, weights: FloatArray, step: float) -> tuple[IntArray, IntArray]:
@@ -168,7 +193,7 @@ def _scores(rest: FloatArray, rows: FloatArray, metric: FloatArray) -> FloatArra
     pulled = rows @ metric
     gram = pulled @ rows.T
     gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
-    return np.linalg.solve(gram, pulled @ rest.T).T
+    return np.asarray(np.linalg.solve(gram, pulled @ rest.T).T, dtype=np.float64)
 
 
 def _quantised(tracks: FloatArray, step: float) -> IntArray:
@@ -184,9 +209,9 @@ def _decoded(
     from marey.compression._joint_kernels import all_rotations
     from marey.compression._waves_kernels import from_waves
 
-    step = float(steps_of(np.array([coded.step_code]))[0])
+    step = step_of(coded.step_code)
     weights = steps_of(coded.weight_codes)
-    waves = coded.waves - CENTROID * np.sign(coded.waves)
+    waves = coded.waves + OUTWARD * np.sign(coded.waves)
     tracks = from_waves(waves * step)
     rows = coded.basis * _basis_steps(weights[coded.free :], coded.scale_codes, step)
     rest = coded.mean * (step / weights[coded.free :]) + tracks[:, coded.free :] @ rows
@@ -217,8 +242,12 @@ def decode_waves(fields: FieldReader, given: Skeleton | None) -> Motion:
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
     moving = read_table(fields, frames, skeleton)
+    stands = read_standing(fields, frames)
+    if stands is not None and not can_lock(skeleton):
+        raise damaged("feet to lock on a skeleton without legs")
     coded = _read(fields, frames, skeleton)
-    return _decoded(coded, skeleton, rate_hz, contacts, name, moving)
+    decoded = _decoded(coded, skeleton, rate_hz, contacts, name, moving)
+    return decoded if stands is None else lock_feet(decoded, stands)
 
 
 def _read(fields: FieldReader, frames: int, skeleton: Skeleton) -> _Coded:

@@ -158,9 +158,7 @@ def write_waves(q: IntArray, stretch: IntArray, squash: IntArray) -> Bytes:
 
 
 @kernel
-def read_waves(
-    data: Bytes, frames: int, count: int, stretch: IntArray, squash: IntArray
-) -> tuple[IntArray, int]:
+def read_waves(data: Bytes, frames: int, count: int, stretch: IntArray, squash: IntArray) -> tuple[IntArray, int]:
     """Undo :func:`write_waves`; the last value is how many bytes were used, -1 if they did not suffice."""
     coder = new_coder(count + 1, stretch, squash)
     open_stream(coder, data)
@@ -196,7 +194,11 @@ def position_metric(
                     above = parents[above]
                 if above != j:
                     continue
-                a, b, c = places[f, d, 0] - places[f, j, 0], places[f, d, 1] - places[f, j, 1], places[f, d, 2] - places[f, j, 2]
+                a, b, c = (
+                    places[f, d, 0] - places[f, j, 0],
+                    places[f, d, 1] - places[f, j, 1],
+                    places[f, d, 2] - places[f, j, 2],
+                )
                 moves[i, 3 * d] = w[1] * c - w[2] * b
                 moves[i, 3 * d + 1] = w[2] * a - w[0] * c
                 moves[i, 3 * d + 2] = w[0] * b - w[1] * a
