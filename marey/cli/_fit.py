@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from marey.picture import Image
 
 WIDTH, HEIGHT, LETTER = 1200, 420, 14  # [pixel] of a strip of one component
+PICTURES = (".png", ".jpg")
 METHODS = ("pga", "pga-exact", "pca", "pca-euler", "behaviour")
 
 
@@ -36,6 +37,8 @@ def fit(
     The model maps a few coordinates to a whole pose; inverse kinematics and compression use it.
     """
     settings = _settings(method, explained, components, kind, weights)
+    for picture in (plot, modes):
+        _check_picture(picture)
     motions = _load(clips, read_rate_hz, unit)
     model = settings.fit(motions)
     model.save(out)
@@ -63,6 +66,20 @@ def _settings(method: str, explained: float, components: int | None, kind: str, 
         return PCA.behaviour(explained)
     space, root = ("exponential", "none") if method == "pca" else ("euler", "auto" if method == "behaviour" else "none")
     return PCA(components, explained, space=space, root=root)
+
+
+def _check_picture(path: str | None) -> None:
+    """Refuse a picture that cannot be written before the work begins."""
+    from pathlib import Path
+
+    from marey.base import InputError, MissingFileError
+
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in PICTURES:
+        raise InputError(f"'{path}' has no suffix that can be written", f"Use one of {', '.join(PICTURES)}")
+    if not Path(path).parent.is_dir():
+        raise MissingFileError(str(Path(path).parent), "Make the folder first.")
 
 
 def _load(clips: list[str], rate_hz: float | None, unit: str | None) -> list[Motion]:
