@@ -9,6 +9,7 @@ import typer
 from marey.cli import (
     _bench,
     _cite,
+    _compress,
     _contacts,
     _convert,
     _demo,
@@ -57,6 +58,8 @@ app.command("retarget")(_retarget.retarget)
 app.command("fit")(_fit.fit)
 app.command("ik")(_ik.ik)
 app.add_typer(_limits.app, name="limits")
+app.command("compress")(_compress.compress)
+app.command("decompress")(_compress.decompress)
 app.add_typer(_library.app, name="library")
 app.command("strip")(_pictures.strip)
 app.command("film")(_pictures.film)
