@@ -14,7 +14,7 @@ from marey.kinematics._ik_problem import ROOTS, Problem, Root, boxes, compile_pr
 from marey.kinematics._ik_result import IKResult, advice_for, status_of
 from marey.kinematics._ik_run import Guess, Outcome, Run, method_named, projected_lm
 from marey.kinematics._ik_space import Body, body_of, guess_from, metric_of, space_of
-from marey.kinematics._ik_starts import other_starts
+from marey.kinematics._ik_starts import align, other_starts
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import BoxLimits
 from marey.kinematics._tasks import ComTask, PoseTask, Task
@@ -61,7 +61,7 @@ def solve_ik(
 
     Methods:
         ``"projected-lm"``: Levenberg-Marquardt with an active set, the default; in a reduced space ``variant`` is the
-        metric of the damping, ``"marquardt"``, ``"canonical"`` or ``"kinetic"``.
+        metric of the damping, ``"canonical"``, ``"marquardt"`` or ``"kinetic"``.
         ``"pg-armijo"``: projected gradient, ``variant`` ``"bb"`` or ``"unit"`` ([Engell2012]_'s own).
         ``"projected-cg"``, ``"projected-dogleg"``.
         ``"pseudo-inverse"``, ``"dls"`` (``step`` is the damping [m]), ``"svd-clamp"``.
@@ -72,7 +72,8 @@ def solve_ik(
     Args:
         model_or_skeleton: what is posed.
         tasks: what for; at least one.
-        start: where to begin, and what the answer stays near; the rest pose, or the model's mean, when ``None``.
+        start: where to begin, and what the answer stays near; when ``None`` the rest pose, or the model's mean
+            turned and shifted onto the goals.
         limits: of the same skeleton. A start outside them is moved in, and ``start_moved_rad`` tells how far.
         method: one of the above.
         max_iterations: the method's own number by default.
@@ -100,6 +101,8 @@ def solve_ik(
     history = np.zeros((count, 4)) if record else NO_HISTORY
     run = run_of(body, problem, targets_of(problem, tasks), limits, count, variant, step, start, history)
     guess = guess_from(body, start)
+    if body.model is not None and start is None:
+        align(run, guess)  # a model knows the pose, not where it stands or faces
     moved = 0.0 if limits is None else float(limits.violations(SO3(guess.wxyz[None])).max())
     tries = (RESTARTS if start is None else 0) if restarts is None else restarts
     outcome = solve_guess(run, guess, method, body, limits, restarts=tries)

@@ -74,7 +74,7 @@ def projected_lm(run: Run, guess: Guess) -> Outcome:
     if run.space is not None:
         from marey.kinematics._solvers_newton_kernels import MARQUARDT
 
-        return _newton(run, guess, MARQUARDT, 0.0 if run.metric.size or run.variant == "canonical" else 1.0)
+        return _newton(run, guess, MARQUARDT, 1.0 if run.variant == "marquardt" else 0.0)
     if run.limits is not None:
         return _projected(run, guess, run.limits)
     from marey.kinematics._ik_kernels import solve_flat

@@ -14,6 +14,7 @@ from marey.lie import SO3
 from marey.skeleton import joint_positions
 
 SPREAD_RAD: Final = 0.4  # [rad] standard deviation of the joints in a random start
+STAY: Final = 0.03  # [-] pull towards no turn: a walk whose legs swing is not turned round
 SEED: Final = 20110317  # one sequence for all calls: same input, same answer
 
 
@@ -29,11 +30,11 @@ def other_starts(run: Run, body: Body, count: int) -> Iterator[Guess]:
                 run.problem.layout.springs.mobility[:-1, None] > 0.0
             )
             guess.wxyz[:] = (SO3(guess.wxyz) @ SO3.exp(turns)).wxyz
-        _align(run, guess)
+        align(run, guess)
         yield guess
 
 
-def _align(run: Run, guess: Guess) -> None:
+def align(run: Run, guess: Guess) -> None:
     """Turn and shift the root so that the points lie nearest to their targets (Kabsch), as far as it may move."""
     layout = run.problem.layout
     rows = np.flatnonzero((layout.blocks.kinds == POINT) & run.active)
@@ -44,7 +45,9 @@ def _align(run: Run, guess: Guess) -> None:
     goals = run.targets[rows, :3]
     middle, aim = places.mean(axis=0), goals.mean(axis=0)
     if layout.springs.mobility[0] > 0.0 and len(rows) >= 3:
-        u, _, vt = np.linalg.svd((goals - aim).T @ (places - middle))
+        spread = (goals - aim).T @ (places - middle)
+        size = float(np.linalg.norm(goals - aim) * np.linalg.norm(places - middle))
+        u, _, vt = np.linalg.svd(spread + STAY * size * np.eye(3))
         flip = np.diag([1.0, 1.0, float(np.sign(np.linalg.det(u @ vt)))])
         R = u @ flip @ vt
         guess.wxyz[0] = (SO3.from_matrix(R) @ SO3(guess.wxyz[0])).wxyz

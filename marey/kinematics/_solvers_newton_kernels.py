@@ -251,7 +251,7 @@ def solve_newton(
                 status = STATIONARY
                 break
             continue
-        damping = max(damping * (0.3 if quality > 0.5 else 2.0 if quality < 0.25 else 1.0), 1e-12)
+        damping = max(damping * max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3), 1e-12)
         radius *= 0.5 if quality < 0.25 else 2.0 if quality > 0.75 else 1.0
         copy_state(trial, state)
         cost, is_new = new_cost, True
@@ -262,7 +262,7 @@ def solve_newton(
         if cost < lowest:
             lowest = cost
             copy_state(state, best)
-        if change < 1e-10 or (is_guarded and won < 1e-10 * cost and change < 1e-6):
+        if change < 1e-10 or (is_guarded and won < 1e-10 * cost and change < 1e-8):
             status = STATIONARY
             break
     root[:], wxyz[:], x[:], errors[:] = best.root, best.wxyz, best.x, best.errors

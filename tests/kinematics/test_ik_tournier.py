@@ -78,7 +78,7 @@ def test_tournier_10_bones_keep_their_length_and_11_a_rigid_motion_changes_no_di
     turn = SO3.exp([0.3, -1.0, 0.5])
     wxyz = turns.wxyz.copy()
     wxyz[:, 0] = (turn @ turns[:, 0]).wxyz
-    moved = joint_positions(tree, roots + [1.0, 2.0, 3.0], wxyz)
+    moved = joint_positions(tree, roots + np.array([1.0, 2.0, 3.0]), wxyz)
     gaps = [np.linalg.norm(p[:, :, None] - p[:, None], axis=-1) for p in (places, moved)]
     assert np.abs(gaps[0] - gaps[1]).max() < 1e-12
 
@@ -94,46 +94,23 @@ def test_tournier_23_places_of_the_model_are_found_cold_from_its_mean(walk, mode
 
 
 @pytest.mark.mocap
-def test_tournier_23_an_acrobatic_clip_needs_other_starts(mocap):
-    clip = load(mocap / "cmu-bvh" / "85_12.bvh")[::40]
-    model = PGA(n_components=10).fit(clip)
-    own = inside(model, clip)
-    tasks, seeds = ends_of(own), model.decode(model.encode(clip))
-    single, several = [], []
-    for frame in range(0, clip.num_frames, 4):
-        goals = frame_of(tasks, frame)
-        first = solve_ik(model, goals, restarts=0, max_iterations=40, on_failure="return")
-        single.append(first.position_error_m <= 0.01)
-        several.append(single[-1] or _from_nearest(model, goals, seeds, frame))
-    assert (
-        np.mean(single) >= 0.75
-    )  # the check says 0.90 on every frame; this is one in 160 of a clip learnt on one in 40
+@pytest.mark.parametrize(("name", "modes", "iterations", "share"), [("17_10", 12, 20, 0.97), ("85_12", 10, 40, 0.90)])
+def test_tournier_23_boxing_and_breakdance_are_found_too_all_with_other_starts(mocap, name, modes, iterations, share):
+    """Every 50th frame of the clip stands for all of them; the other starts are random poses of the model."""
+    clip = load(mocap / "cmu-bvh" / f"{name}.bvh")
+    model = PGA(n_components=modes).fit(clip)
+    tasks = ends_of(inside(model, clip[::50]))
+    goals = [frame_of(tasks, frame) for frame in range(len(tasks[0].goal))]
+    options = {"max_iterations": iterations, "on_failure": "return"}
+    single = [solve_ik(model, row, restarts=0, **options).position_error_m < 0.01 for row in goals]
+    several = [solve_ik(model, row, tolerance_m=0.01, **options).position_error_m < 0.01 for row in goals]
+    assert np.mean(single) >= share
     assert np.mean(several) >= 0.99
 
 
-def _from_nearest(model: PoseModel, goals: list[PointTask], seeds: Motion, frame: int) -> bool:
-    """Start from poses of the clip whose ends lie most like the goals, turned and shifted onto them."""
-    wanted = np.array([goal.goal for goal in goals])
-    ends = seeds.joint_positions()[:, [seeds.skeleton.index(name) for name in ENDS]]
-    gaps = [_spread(row) - _spread(wanted) for row in ends]
-    for k in np.argsort([np.abs(gap).sum() for gap in gaps])[:8]:
-        middle, aim = ends[k].mean(axis=0), wanted.mean(axis=0)
-        u, _, vt = np.linalg.svd((wanted - aim).T @ (ends[k] - middle))
-        R = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
-        wxyz = seeds.rotations.wxyz[k].copy()
-        wxyz[0] = (SO3.from_matrix(R) @ SO3(wxyz[0])).wxyz
-        start = Pose(seeds.skeleton, aim + R @ (seeds.root_positions[k] - middle), SO3(wxyz))
-        if solve_ik(model, goals, start=start, on_failure="return", max_iterations=60).position_error_m <= 0.01:
-            return True
-    return False
-
-
-def _spread(places: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(places[:, None] - places[None], axis=-1)
-
-
 @pytest.mark.mocap
-def test_tournier_24_following_a_walk_takes_two_iterations_at_most(walk, model):
+def test_tournier_24_following_a_walk_takes_two_iterations_at_most(walk):
+    model = PGA(n_components=6).fit(walk)
     result = track(model, ends_of(inside(model, walk)))
     assert result.status is SolveStatus.CONVERGED
     assert result.iterations[1:].mean() <= 2.0
@@ -161,7 +138,7 @@ def test_tournier_26_accepted_steps_never_rise_and_a_far_goal_ends_in_a_finite_p
     far = [
         PointTask("LeftHand", (10.0, 1.0, 0.0)),
         PointTask("RightFoot", (0.0, 0.0, 0.0)),
-        PoseTask(priority=0, weight=1e-3),
+        PoseTask(priority=0),
     ]
     missed = solve_ik(model, far, on_failure="return", record=True)
     assert missed.status is not SolveStatus.CONVERGED
@@ -169,7 +146,7 @@ def test_tournier_26_accepted_steps_never_rise_and_a_far_goal_ends_in_a_finite_p
     xi = np.einsum("jck,k->jc", model.arrays().basis, missed.coordinates)
     assert np.linalg.norm(xi, axis=1).max() < np.pi
     last = missed.history[missed.history[:, 0] > 0.0][-1]
-    assert last[3] < 1e-3 and missed.projected_gradient < 1e-4 * (1.0 + missed.objective)
+    assert last[3] < 1e-6
 
 
 @pytest.mark.mocap
@@ -225,7 +202,7 @@ HELD_OUT = ("02_01", "02_02", "43_01", "69_02", "82_12", "132_18")
 @pytest.mark.slow
 @pytest.mark.mocap
 def test_five_ends_recover_walks_of_subjects_that_were_not_in_the_fit(mocap, capsys):
-    """Mean joint error [cm] by number of modes; the thesis gives no table, so its check 25 (4 cm for hands) is the bar."""
+    """Mean joint error [cm] by number of modes; the thesis prints none, so the 4 cm of check 25 are the bar."""
     folder = mocap / "cmu-bvh"
     clips = [load(folder / f"{name}.bvh")[::4] for name in TRAINING if (folder / f"{name}.bvh").exists()]
     rows = []
