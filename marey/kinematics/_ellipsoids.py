@@ -25,7 +25,7 @@ RANK_RMS_RAD = (
     1e-3  # [rad] a direction that varies less is no freedom; an absolute figure, as 0 < 0 would hold for none
 )
 FLOOR_RAD = float(np.deg2rad(0.5))  # [rad] least half axis
-HULL_SIZE = 200  # points; more are thinned to the corners of their hull, which changes nothing
+HULL_SIZE = 60  # points; more are thinned to the corners of their hull, which changes nothing
 
 
 @final

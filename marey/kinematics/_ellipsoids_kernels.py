@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, IntArray, kernel
 from marey.kinematics._limits_kernels import (
     Checked,
     Vector,
@@ -18,8 +18,56 @@ from marey.kinematics._limits_kernels import (
     write_rotation,
 )
 
+REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
 ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual
 ROOT_TOL = 1e-14  # [-] of the level
+
+
+@kernel
+def _form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
+    """Quadratic form of a row."""
+    total = 0.0
+    for a in range(matrix.shape[0]):
+        for b in range(matrix.shape[0]):
+            total += rows[i, a] * matrix[a, b] * rows[i, b]
+    return total
+
+
+@kernel
+def _afresh(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> FloatArray:
+    """Inverse moments of weighted rows; fills in the sensitivities."""
+    size = rows.shape[1]
+    moments = np.zeros((size, size))
+    for i in range(count):
+        for a in range(size):
+            for b in range(size):
+                moments[a, b] += u[i] * rows[i, a] * rows[i, b]
+    inverse = np.ascontiguousarray(np.linalg.inv(moments))
+    for i in range(count):
+        g[i] = _form(rows, i, inverse)
+    return inverse
+
+
+@kernel
+def _without_inner(rows: FloatArray, which: IntArray, u: FloatArray, g: FloatArray, count: int) -> int:
+    r"""Drop points that cannot touch the ellipsoid, and return how many are left (Harman and Pronzato's bound).
+
+    With :math:`\epsilon = \max g / d - 1`, those with
+    :math:`g_i < d\,(1 + \epsilon/2 - \sqrt{\epsilon(4 + \epsilon - 4/d)}/2)`.
+    """
+    size = rows.shape[1]
+    excess = max(g[:count].max() / size - 1.0, 0.0)
+    bound = size * (1.0 + 0.5 * excess - 0.5 * np.sqrt(excess * (4.0 + excess - 4.0 / size)))
+    left, weight = 0, 0.0
+    for i in range(count):
+        if g[i] >= bound * (1.0 - 1e-9):
+            rows[left], which[left], u[left], g[left] = rows[i], which[i], u[i], g[i]
+            weight += u[i]
+            left += 1
+    if left == count or left < size or weight <= 0.0:
+        return count
+    u[:left] /= weight
+    return left
 
 
 @kernel
@@ -28,22 +76,22 @@ def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations:
 
     Khachiyan's ascent with away steps on the lifted points :math:`(t, 1)`: the point that is farthest out gains
     weight, or the one farthest in with weight loses some. The sensitivities :math:`g_i = Q_i^T X^{-1} Q_i` follow each
-    change of one weight by the Sherman-Morrison formula. [Tournier2011]_ §12.2, after Kumar and Yıldırım.
+    change of one weight by the Sherman-Morrison formula; points that cannot touch are dropped on the way.
+    [Tournier2011]_ §12.2, after Kumar and Yıldırım.
     """
     count, size = points.shape[0], points.shape[1] + 1
-    lifted = np.ones((count, size))
-    lifted[:, :-1] = points
-    u = np.full(count, 1.0 / count)
-    g = np.empty(count)
-    inverse = np.eye(size)
+    rows = np.ones((count, size))
+    rows[:, :-1] = points
+    which, u, g = np.arange(count), np.full(count, 1.0 / count), np.empty(count)
+    inverse, along = np.eye(size), np.empty(size)
+    used = max_iterations
     for iteration in range(max_iterations):
-        if iteration % 100 == 0:  # afresh now and then, against drift
-            moments = np.zeros((size, size))
-            for i in range(count):
-                moments += u[i] * np.outer(lifted[i], lifted[i])
-            inverse = np.ascontiguousarray(np.linalg.inv(moments))
-            for i in range(count):
-                g[i] = lifted[i] @ inverse @ lifted[i]
+        if iteration % REFRESH == 0:
+            inverse = _afresh(rows, u, g, count)
+            left = _without_inner(rows, which, u, g, count)
+            if left < count:
+                count = left
+                inverse = _afresh(rows, u, g, count)
         top, low = 0, -1
         for i in range(count):
             if g[i] > g[top]:
@@ -52,20 +100,32 @@ def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations:
                 low = i
         gain, loss = g[top] / size - 1.0, 1.0 - g[low] / size
         if max(gain, loss) < tolerance:
-            return u, iteration
+            used = iteration
+            break
         j = top if gain >= loss else low
         step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
-        if j == low and gain < loss:
+        if gain < loss:
             step = max(step, -u[j] / (1.0 - u[j]))
-        u *= 1.0 - step
-        u[j] = max(u[j] + step, 0.0)
-        along = inverse @ lifted[j]
-        share = step / (1.0 - step + step * g[j])
         for i in range(count):
-            d = lifted[i] @ along
+            u[i] *= 1.0 - step
+        u[j] = max(u[j] + step, 0.0)
+        share = step / (1.0 - step + step * g[j])
+        for a in range(size):
+            along[a] = 0.0
+            for b in range(size):
+                along[a] += inverse[a, b] * rows[j, b]
+        for i in range(count):
+            d = 0.0
+            for a in range(size):
+                d += rows[i, a] * along[a]
             g[i] = (g[i] - share * d * d) / (1.0 - step)
-        inverse = (inverse - share * np.outer(along, along)) / (1.0 - step)
-    return u, max_iterations
+        for a in range(size):
+            for b in range(size):
+                inverse[a, b] = (inverse[a, b] - share * along[a] * along[b]) / (1.0 - step)
+    weights = np.zeros(points.shape[0])
+    for i in range(count):
+        weights[which[i]] = u[i]
+    return weights, used
 
 
 @kernel

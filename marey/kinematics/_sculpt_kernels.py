@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
+from marey.kinematics._limits_kernels import Vector
 
 # Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
 # the surface has no cracks.
@@ -78,30 +79,46 @@ def _cut(corner: IntArray, flat: FloatArray, level: float, inside: int, out: Int
 
 
 @kernel
-def _triangle_square(p: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> float:
+def _minus(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@kernel
+def _dot(a: Vector, b: Vector) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def _beside(a: Vector, t: float, b: Vector) -> float:
+    """Squared length of ``a - t b``."""
+    x, y, z = a[0] - t * b[0], a[1] - t * b[1], a[2] - t * b[2]
+    return x * x + y * y + z * z
+
+
+@kernel
+def _triangle_square(p: Vector, a: Vector, b: Vector, c: Vector) -> float:
     """Squared distance of a point to a triangle, by the region of its nearest feature."""
-    ab, ac, ap = b - a, c - a, p - a
-    d1, d2 = np.dot(ab, ap), np.dot(ac, ap)
+    ab, ac, ap = _minus(b, a), _minus(c, a), _minus(p, a)
+    d1, d2 = _dot(ab, ap), _dot(ac, ap)
     if d1 <= 0.0 and d2 <= 0.0:
-        return np.dot(ap, ap)
-    bp = p - b
-    d3, d4 = np.dot(ab, bp), np.dot(ac, bp)
+        return _dot(ap, ap)
+    bp = _minus(p, b)
+    d3, d4 = _dot(ab, bp), _dot(ac, bp)
     if d3 >= 0.0 and d4 <= d3:
-        return np.dot(bp, bp)
-    cp = p - c
-    d5, d6 = np.dot(ab, cp), np.dot(ac, cp)
+        return _dot(bp, bp)
+    cp = _minus(p, c)
+    d5, d6 = _dot(ab, cp), _dot(ac, cp)
     if d6 >= 0.0 and d5 <= d6:
-        return np.dot(cp, cp)
+        return _dot(cp, cp)
     vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
-        r = ap - d1 / (d1 - d3) * ab
-    elif vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
-        r = ap - d2 / (d2 - d6) * ac
-    elif va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
-        r = bp - (d4 - d3) / ((d4 - d3) + (d5 - d6)) * (c - b)
-    else:
-        r = ap - (vb * ab + vc * ac) / (va + vb + vc)
-    return np.dot(r, r)
+        return _beside(ap, d1 / (d1 - d3), ab)
+    if vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
+        return _beside(ap, d2 / (d2 - d6), ac)
+    if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
+        return _beside(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), _minus(c, b))
+    n = (ab[1] * ac[2] - ab[2] * ac[1], ab[2] * ac[0] - ab[0] * ac[2], ab[0] * ac[1] - ab[1] * ac[0])
+    return _dot(n, ap) ** 2 / _dot(n, n)
 
 
 @kernel
@@ -113,19 +130,23 @@ def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> 
     out, nearest = np.empty(points.shape[0]), np.empty(points.shape[0], dtype=np.int64)
     for n in range(points.shape[0]):
         best, angle = np.inf, 0.0
+        p = (points[n, 0], points[n, 1], points[n, 2])
         for f in range(faces.shape[0]):
-            a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
-            d = _triangle_square(points[n], a, b, c)
+            i, j, k = faces[f, 0], faces[f, 1], faces[f, 2]
+            a = (vertices[i, 0], vertices[i, 1], vertices[i, 2])
+            b = (vertices[j, 0], vertices[j, 1], vertices[j, 2])
+            c = (vertices[k, 0], vertices[k, 1], vertices[k, 2])
+            d = _triangle_square(p, a, b, c)
             if d < best:
                 best, nearest[n] = d, f
-            u, v, w = a - points[n], b - points[n], c - points[n]
-            lu, lv, lw = np.sqrt(np.dot(u, u)), np.sqrt(np.dot(v, v)), np.sqrt(np.dot(w, w))
+            u, v, w = _minus(a, p), _minus(b, p), _minus(c, p)
+            lu, lv, lw = np.sqrt(_dot(u, u)), np.sqrt(_dot(v, v)), np.sqrt(_dot(w, w))
             volume = (
                 u[0] * (v[1] * w[2] - v[2] * w[1])
                 + u[1] * (v[2] * w[0] - v[0] * w[2])
                 + u[2] * (v[0] * w[1] - v[1] * w[0])
             )
-            below = lu * lv * lw + np.dot(u, v) * lw + np.dot(v, w) * lu + np.dot(w, u) * lv
+            below = lu * lv * lw + _dot(u, v) * lw + _dot(v, w) * lu + _dot(w, u) * lv
             angle += 2.0 * np.arctan2(volume, below)
         out[n] = -np.sqrt(best) if angle > 2.0 * np.pi else np.sqrt(best)
     return out, nearest
