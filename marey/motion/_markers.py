@@ -108,7 +108,8 @@ def _short_gaps(valid: BoolArray, max_frames: int) -> BoolArray:
 def _interpolate(track: FloatArray, valid: BoolArray, at: BoolArray, method: str) -> FloatArray:
     seen, wanted = np.flatnonzero(valid), np.flatnonzero(at)
     if method == "linear" or len(seen) < 4:
-        return np.stack([np.interp(wanted, seen, track[seen, axis]) for axis in range(3)], axis=-1)
+        columns: list[FloatArray] = [np.interp(wanted, seen, track[seen, axis]) for axis in range(3)]
+        return np.stack(columns, axis=-1)
     from scipy.interpolate import CubicSpline
 
     return np.asarray(CubicSpline(seen, track[seen])(wanted), dtype=np.float64)
