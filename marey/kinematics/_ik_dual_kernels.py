@@ -220,6 +220,35 @@ def spring_shift(
 
 
 @kernel
+def spring_change(
+    springs: Springs,
+    box: Box,
+    ease: FloatArray,
+    G: FloatArray,
+    frames: FloatArray,
+    held: FloatArray,
+    pulls: FloatArray,
+    torques: FloatArray,
+) -> float:
+    r"""Change of the springs that is expected: :math:`\sum_j 2 P_j \cdot \Delta_j + s_j |\Delta_j|^2`."""
+    total = 0.0
+    for j in range(torques.shape[0]):
+        x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
+        if j < G.shape[0] and box.boxed[j]:
+            u, v, w = torques[j, 0], torques[j, 1], torques[j, 2]
+            a, b, c = held[j, 0], held[j, 1], held[j, 2]
+            x = G[j, 0, 0] * u + G[j, 0, 1] * v + G[j, 0, 2] * w
+            y = G[j, 1, 0] * u + G[j, 1, 1] * v + G[j, 1, 2] * w
+            z = G[j, 2, 0] * u + G[j, 2, 1] * v + G[j, 2, 2] * w
+            x += frames[j, 0, 0] * a + frames[j, 0, 1] * b + frames[j, 0, 2] * c
+            y += frames[j, 1, 0] * a + frames[j, 1, 1] * b + frames[j, 1, 2] * c
+            z += frames[j, 2, 0] * a + frames[j, 2, 1] * b + frames[j, 2, 2] * c
+        total += 2.0 * (pulls[j, 0] * x + pulls[j, 1] * y + pulls[j, 2] * z)
+        total += springs.stiffness[j] * (x * x + y * y + z * z)
+    return total
+
+
+@kernel
 def dual_step(
     blocks: Blocks,
     lists: Lists,

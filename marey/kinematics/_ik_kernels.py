@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.kinematics._ik_dual_kernels import compliances, descent, dual_matrix, dual_step, ease_rows, spring_shift
+from marey.kinematics._ik_dual_kernels import (
+    compliances,
+    descent,
+    dual_matrix,
+    dual_step,
+    ease_rows,
+    spring_change,
+    spring_shift,
+)
 from marey.kinematics._ik_layout import Blocks, Box, Layout, Lists, Mass, Springs, Tree
 from marey.kinematics._ik_move_kernels import bind, enter_box, held_shift, limited_frames, move, release
 from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs
@@ -80,8 +88,8 @@ def solve_full(
         enter_box(box, wxyz, vectors)
     forward(tree, root, wxyz, positions, world)
     cost = residuals(layout, targets, active, positions, world, errors, places)
-    if has_springs:
-        cost += springs(prior, root, wxyz, world, pulls)
+    bent = springs(prior, root, wxyz, world, pulls) if has_springs else 0.0
+    cost += bent
     damping, gradient, evaluations = start_damping * cost, 0.0, 1
     status, iteration, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 0, 0, True
     while True:
@@ -116,13 +124,15 @@ def solve_full(
             expected = dual_step(blocks, lists, damping, shifts, turns, pulls, S, y, torques)
             if not is_limited or not bind(box, torques, ease, frames, vectors, loose, held):
                 break
+        if has_springs:
+            expected += bent + spring_change(prior, box, ease, G, frames, held, pulls, torques)
         change = move(
             box, torques, ease, frames, loose, held, root, wxyz, vectors, world, new_root, new_wxyz, new_vectors
         )
         forward(tree, new_root, new_wxyz, new_positions, new_world)
         new_cost = residuals(layout, targets, active, new_positions, new_world, new_errors, places)
-        if has_springs:
-            new_cost += springs(prior, new_root, new_wxyz, new_world, new_pulls)
+        new_bent = springs(prior, new_root, new_wxyz, new_world, new_pulls) if has_springs else 0.0
+        new_cost += new_bent
         evaluations += 1
         if not new_cost < cost:
             is_new = False
@@ -134,7 +144,7 @@ def solve_full(
             continue
         won, quality = cost - new_cost, (cost - new_cost) / max(cost - expected, 1e-300)
         damping *= max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3)
-        cost, rejected, is_new = new_cost, 0, True
+        cost, bent, rejected, is_new = new_cost, new_bent, 0, True
         root[:], wxyz[:], vectors[:], errors[:] = new_root, new_wxyz, new_vectors, new_errors
         positions, new_positions = new_positions, positions
         world, new_world = new_world, world
@@ -246,6 +256,7 @@ def solve_flat(
     carriers: IntArray,
     points: FloatArray,
     aims: FloatArray,
+    axes: FloatArray,
     weights: FloatArray,
     softness: FloatArray,
     tolerances: FloatArray,
@@ -277,7 +288,7 @@ def solve_flat(
     """As :func:`solve_full`, with the fields of the layout one by one: a call from Python costs 10 µs less so."""
     layout = Layout(
         Tree(parents, offsets),
-        Blocks(kinds, carriers, points, aims, weights, softness, tolerances),
+        Blocks(kinds, carriers, points, aims, axes, weights, softness, tolerances),
         Lists(chain_start, chain, pair_start, pair_first, pair_second),
         Mass(mass_joints, mass_points, mass_weights),
         Springs(mobility, stiffness, reference, reference_root),

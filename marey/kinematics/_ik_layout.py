@@ -32,6 +32,7 @@ class Blocks(NamedTuple):
     joints: IntArray  # (B,) carrying joint; 0 for COM
     points: FloatArray  # (B, 3) [m] in the carrying joint's frame
     aims: FloatArray  # (B, 3) unit axis in the carrying joint's frame, for LOOK_AT
+    axes: FloatArray  # (B, 3) 1, or 0 along a world axis that has no weight: what is missing there does not count
     weights: FloatArray  # (B, 3, 3) W of the objective e^T W e
     softness: FloatArray  # (B, 3, 3) W^-1
     tolerances: FloatArray  # (B,) [m] or [rad]

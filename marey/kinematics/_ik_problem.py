@@ -172,12 +172,13 @@ def _blocks(
     count = len(goals)
     kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    limits = np.zeros(count)
+    limits, axes = np.zeros(count), np.ones((count, 3))
     for row, i in enumerate(goals):
         task = tasks[i]
         assert not isinstance(task, PoseTask)
         kinds[row] = _kind(task)
         weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
         limits[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
         if not isinstance(task, ComTask):
             joints[row] = joint_index(skeleton, task.joint)
@@ -185,7 +186,7 @@ def _blocks(
             points[row] = task.point
         if isinstance(task, LookAtTask):
             aims[row] = task.axis
-    return Blocks(kinds, joints, points, aims, weights, _inverses(weights), limits)
+    return Blocks(kinds, joints, points, aims, axes, weights, _inverses(weights), limits)
 
 
 def _inverses(matrices: FloatArray) -> FloatArray:

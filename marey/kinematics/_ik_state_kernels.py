@@ -178,7 +178,7 @@ def residuals(
 ) -> float:
     """Write what is missing and where the points are, both ``(B, 3)``; return the objective, the sum of e^T W e."""
     kinds, joints, points, W = layout.blocks.kinds, layout.blocks.joints, layout.blocks.points, layout.blocks.weights
-    total = 0.0
+    total, axes = 0.0, layout.blocks.axes
     for b in range(kinds.shape[0]):
         j, kind = joints[b], kinds[b]
         x, y, z = turned(world, j, points[b, 0], points[b, 1], points[b, 2])
@@ -194,6 +194,7 @@ def residuals(
         elif kind == LOOK_AT:
             aims = layout.blocks.aims
             x, y, z = look_residual(turned(world, j, aims[b, 0], aims[b, 1], aims[b, 2]), (x, y, z))
+        x, y, z = axes[b, 0] * x, axes[b, 1] * y, axes[b, 2] * z
         errors[b, 0], errors[b, 1], errors[b, 2] = x, y, z
         total += W[b, 0, 0] * x * x + W[b, 1, 1] * y * y + W[b, 2, 2] * z * z
         total += 2.0 * (W[b, 0, 1] * x * y + W[b, 0, 2] * x * z + W[b, 1, 2] * y * z)
