@@ -19,8 +19,9 @@ from marey.skeleton import Skeleton
 
 CENTRE_TOL = 1e-8  # [rad] step at which the centre has settled
 MAX_OUTER = 100
-INNER_TOL = 1e-7  # [-] of the optimality conditions of the smallest ellipsoid
-MAX_INNER = 50_000
+COARSE_TOL, MAX_COARSE = 1e-3, 2000  # [-] first-order ascent comes so near soon, and much nearer only slowly
+INNER_TOL = 1e-10  # [-] of the optimality conditions of the smallest ellipsoid, which Newton steps then reach
+MAX_NEWTON = 60
 RANK_RMS_RAD = (
     1e-3  # [rad] a direction that varies less is no freedom; an absolute figure, as 0 < 0 would hold for none
 )
@@ -182,13 +183,56 @@ def enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     from marey.kinematics._ellipsoids_kernels import minimum_volume_weights
 
     thin = _hull(points)
-    scale = thin.std(axis=0)
-    u, _ = minimum_volume_weights(np.ascontiguousarray(thin / scale), INNER_TOL, MAX_INNER)
+    scaled = np.ascontiguousarray(thin / thin.std(axis=0))
+    u = _polished(scaled, minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0])
     centre = thin.T @ u
     moments = (thin.T * u) @ thin - np.outer(centre, centre)
     matrix = np.linalg.inv(moments) / dimension
     away = points - centre
     return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
+
+
+def _polished(points: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Newton steps on :math:`\max \log\det \sum_i u_i Q_i Q_i^T` over weights that sum to one.
+
+    With :math:`G = Q X^{-1} Q^T` the slope is its diagonal and the curvature :math:`-G_{ij}^2`. A step stops where a
+    weight would become negative, and is halved while the determinant falls.
+    """
+    rows = np.column_stack([points, np.ones(len(points))])
+    for _ in range(MAX_NEWTON):
+        moments = (rows.T * u) @ rows
+        products = rows @ np.linalg.solve(moments, rows.T)
+        slope, size = np.diag(products), rows.shape[1]
+        if slope.max() / size - 1.0 < INNER_TOL and 1.0 - slope[u > 0.0].min() / size < INNER_TOL:
+            break
+        step = _newton_step(products, slope, u, size)
+        part, before = 1.0, np.linalg.slogdet(moments)[1]
+        shrinking = step < 0.0
+        if shrinking.any():
+            part = min(1.0, float((u[shrinking] / -step[shrinking]).min()))
+        while part > 1e-9 and np.linalg.slogdet((rows.T * np.maximum(u + part * step, 0.0)) @ rows)[1] < before:
+            part *= 0.5
+        u = u + part * step
+        u = np.where(u < 1e-14, 0.0, u)
+        u = u / u.sum()
+    return u
+
+
+def _newton_step(products: FloatArray, slope: FloatArray, u: FloatArray, size: int) -> FloatArray:
+    """Step of the weights that have some or should get some; the others stay at nothing."""
+    free = np.flatnonzero((u > 0.0) | (slope > size * (1.0 + INNER_TOL)))
+    while True:
+        count = len(free)
+        system = np.ones((count + 1, count + 1))
+        system[:count, :count], system[count, count] = products[np.ix_(free, free)] ** 2, 0.0
+        found = np.linalg.lstsq(system, np.append(slope[free], 0.0), rcond=1e-13)[0][:count]
+        stuck = (u[free] == 0.0) & (found < 0.0)
+        if not stuck.any():
+            break
+        free = free[~stuck]
+    step = np.zeros_like(u)
+    step[free] = found
+    return step
 
 
 def _hull(points: FloatArray) -> FloatArray:

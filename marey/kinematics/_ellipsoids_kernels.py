@@ -30,7 +30,7 @@ def _form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
     for a in range(matrix.shape[0]):
         for b in range(matrix.shape[0]):
             total += rows[i, a] * matrix[a, b] * rows[i, b]
-    return total
+    return float(total)
 
 
 @kernel
@@ -42,7 +42,8 @@ def _afresh(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> Float
         for a in range(size):
             for b in range(size):
                 moments[a, b] += u[i] * rows[i, a] * rows[i, b]
-    inverse = np.ascontiguousarray(np.linalg.inv(moments))
+    inverse = np.zeros((size, size))
+    inverse[:, :] = np.linalg.inv(moments)
     for i in range(count):
         g[i] = _form(rows, i, inverse)
     return inverse
@@ -82,7 +83,7 @@ def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations:
     count, size = points.shape[0], points.shape[1] + 1
     rows = np.ones((count, size))
     rows[:, :-1] = points
-    which, u, g = np.arange(count), np.full(count, 1.0 / count), np.empty(count)
+    which, u, g = np.arange(count, dtype=np.int64), np.full(count, 1.0 / count), np.empty(count)
     inverse, along = np.eye(size), np.empty(size)
     used = max_iterations
     for iteration in range(max_iterations):
@@ -104,11 +105,12 @@ def minimum_volume_weights(points: FloatArray, tolerance: float, max_iterations:
             break
         j = top if gain >= loss else low
         step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
-        if gain < loss:
-            step = max(step, -u[j] / (1.0 - u[j]))
+        drop = gain < loss and step <= -u[j] / (1.0 - u[j])
+        if drop:
+            step = -u[j] / (1.0 - u[j])
         for i in range(count):
             u[i] *= 1.0 - step
-        u[j] = max(u[j] + step, 0.0)
+        u[j] = 0.0 if drop else u[j] + step  # exactly nothing, or a rest too small to matter would be taken forever
         share = step / (1.0 - step + step * g[j])
         for a in range(size):
             along[a] = 0.0
