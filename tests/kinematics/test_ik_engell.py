@@ -340,6 +340,37 @@ def test_engell_12_a_transpose_step_of_0_005_stays_bounded_and_one_of_0_05_does_
     assert shares[0.005] < 0.20 < shares[0.05]
 
 
+def largest_turns(method: str, angle: float) -> np.ndarray:
+    """A chain of 16 DOF curled up on its limits, middle pinned, tip moved in 1 cm steps: largest turn of each step."""
+    count = 8
+    parents, offsets = np.array([-1, *range(count)]), np.array([[0.0, 0.0, 0.0]] + [[0.0, 0.2, 0.0]] * count)
+    chain = Skeleton(tuple(f"c{k}" for k in range(count + 1)), parents, offsets)
+    high = np.zeros((count + 1, 3))
+    high[:count, [0, 2]] = 0.6
+    limits = BoxLimits(chain, -high, high)
+    vectors = np.zeros((count + 1, 3))
+    vectors[:count, 0] = 0.55
+    vectors[:count, 2] = np.random.default_rng(int(angle)).uniform(-0.1, 0.1, count)
+    start = Pose(chain, np.zeros(3), SO3.exp(vectors))
+    middle, tip = start.joint_positions()[[4, count]]
+    way = np.array([np.sin(angle), np.cos(angle), 0.5 * np.sin(2.0 * angle)])
+    turns = []
+    for k in range(60):
+        goals = [PointTask("c4", middle), PointTask("c8", tip + 0.01 * k * way / np.linalg.norm(way))]
+        pose = solve_ik(chain, goals, start=start, limits=limits, root="fixed", method=method, on_failure="return").pose
+        turns.append(np.linalg.norm((start.rotations.inverse() @ pose.rotations).log(), axis=1).max())
+        start = pose
+    return np.array(turns)
+
+
+@pytest.mark.parametrize("angle", [4.0, 10.0, 11.0])
+def test_engell_13_along_its_limits_a_chain_flips_when_clamped_afterwards_and_not_when_projected(angle):
+    """Ways chosen so that the defect shows; ways on which the nearest pose itself jumps exist too, for any descent."""
+    assert largest_turns("projected-lm", angle).max() < 0.2
+    assert largest_turns("pg-armijo", angle).max() < 0.2
+    assert largest_turns("svd-clamp", angle).max() > 0.5
+
+
 def test_engell_14_clamping_afterwards_collapses_where_coherence_is_low():
     poses = smooth_motion(14, 0.7, 61)
     assert median_units(follow(poses, "svd-clamp")) >= 10.0 * median_units(follow(poses))
