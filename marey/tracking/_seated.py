@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError
 from marey.kinematics import BoxLimits
@@ -33,6 +35,7 @@ _RANGES: Final = {
     "left_elbow": ((0.0, -1.10, 0.0), (0.20, 1.00, 0.0)),
     "left_wrist": ((0.0, 0.0, 0.0), (0.0, 0.25, 0.35)),
 }
+_BEFORE: Final = {"left_shoulder": ((0.0, -0.75, -0.55), (0.40, 0.65, 0.85))}  # a chair's back stops the elbows
 _SITTING: Final = {"hip": (-1.45, 0.0, 0.0), "knee": (1.45, 0.0, 0.0)}
 
 
@@ -41,6 +44,7 @@ def seated_motion(
     *,
     frames: int = SEATED_FRAMES,
     rate_hz: float = SEATED_RATE_HZ,
+    reach_back: bool = False,
     skeleton: Skeleton = HUMAN,
 ) -> Motion:
     r"""Sit, hip fixed, and move arms, trunk and head smoothly at random.
@@ -56,11 +60,13 @@ def seated_motion(
         rng: draws amplitudes, frequencies and phases.
         frames: how many.
         rate_hz: frames per second.
+        reach_back: let the elbows go behind the shoulders too. Where they cross, one camera cannot tell before from
+            behind, and no tracker without more knowledge can be right every time.
         skeleton: with the joints of the canonical human.
     """
     if frames < 1:
         raise InputError(f"frames is {frames}", "Ask for at least one")
-    centres, halves = _ranges(skeleton)
+    centres, halves = _ranges(skeleton, _RANGES if reach_back else {**_RANGES, **_BEFORE})
     times = np.arange(frames) / rate_hz
     shape = (NUM_WAVES, *centres.shape)
     amplitudes, phases = rng.uniform(0.3, 1.0, shape), rng.uniform(0.0, 2.0 * np.pi, shape)
@@ -73,15 +79,15 @@ def seated_motion(
 
 
 def seated_limits(skeleton: Skeleton = HUMAN) -> BoxLimits:
-    """Joint limits of the seated person; pelvis and legs are fixed, elbows are hinges that may twist."""
-    centres, halves = _ranges(skeleton)
+    """Joint limits of the seated person, reaching back or not; legs are fixed, elbows are hinges that may twist."""
+    centres, halves = _ranges(skeleton, _RANGES)
     room = np.where(halves > 0.0, ROOM_RAD, 0.0)
     return BoxLimits(skeleton, centres - halves - room, centres + halves + room)
 
 
-def _ranges(skeleton: Skeleton) -> tuple[FloatArray, FloatArray]:
+def _ranges(skeleton: Skeleton, ranges: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> tuple[FloatArray, FloatArray]:
     centres, halves = np.zeros((skeleton.num_joints, 3)), np.zeros((skeleton.num_joints, 3))
-    for name, (centre, half) in _RANGES.items():
+    for name, (centre, half) in ranges.items():
         centres[skeleton.index(name)], halves[skeleton.index(name)] = centre, half
         if name.startswith("left_"):
             mirrored = skeleton.index(name.replace("left_", "right_"))

@@ -121,6 +121,8 @@ def test_the_seated_person_keeps_the_protocol_and_the_limits(seated: Motion) -> 
     assert (seated.num_frames, seated.rate_hz) == (675, 15.0)
     assert np.ptp(seated.root_positions, axis=0).max() == 0.0
     assert seated_limits().violations(seated.rotations).max() < 1e-12
+    back = seated_motion(np.random.default_rng(0), reach_back=True)
+    assert seated_limits().violations(back.rotations).max() < 1e-12
     hands = track_points(seated, TOOLS)[:, :2]
     speeds = np.linalg.norm(np.diff(hands, axis=0), axis=-1) * seated.rate_hz
     assert 0.3 < speeds.mean() < 0.8 and speeds.max() > 1.0  # [m/s] moves the arms about, briskly
