@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Final
 
-import numpy as np
-
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.compression._container import DEFAULT, TOURNIER, WAVES, seal, unseal
 from marey.compression._default import Bound, decode_default, encode_default
 from marey.compression._fields import FieldReader
-from marey.compression._measures import CodecReport, distortion, evaluate, joint_errors, shell_errors
+from marey.compression._measures import CodecReport, distortion, evaluate, joint_errors, movement_m, shell_errors
 from marey.compression._tournier import read_thin, restore, thin, write_thin
 from marey.compression._waves import decode_waves, encode_waves
 from marey.motion import Motion
@@ -20,7 +18,7 @@ from marey.skeleton import Skeleton
 
 SHELL_M: Final = 0.03  # [m] a skin around each joint, as ACL has it
 LEAST_ERROR_M: Final = 1e-8  # [m] a bound below this would code rounding
-COARSE_M: Final = 0.02  # [m] from this bound on, wavelets may take fewer bytes
+COARSE_M: Final = 5e-3  # [m] from this bound on, wavelets may take fewer bytes
 STILL_ERROR_M: Final = 1e-6  # [m] bound for a clip in which nothing moves, whose distortion rate is undefined
 MARGIN: Final = 0.97  # of the bound, when the decoded motion breaks it by rounding
 CHOICES: Final = ("default", "tournier2011")
@@ -91,12 +89,19 @@ def decompress(data: bytes, *, skeleton: Skeleton | None = None) -> Motion:
 
 
 def rate_distortion(
-    motion: Motion, *, max_errors_m: Sequence[float] = CURVE_M, method: str = "default", **options: Any
+    motion: Motion,
+    *,
+    max_errors_m: Sequence[float] = CURVE_M,
+    distortions_percent: Sequence[float] | None = None,
+    **options: Any,
 ) -> tuple[CodecReport, ...]:
-    """Size and errors at a row of bounds, the finest first."""
+    """Size and errors at a row of bounds [m], or of distortion rates [%] if they are given, the finest first."""
+    asked = [{"max_error_m": bound} for bound in sorted(max_errors_m)]
+    if distortions_percent is not None:
+        asked = [{"distortion_percent": rate} for rate in sorted(distortions_percent)]
     found: list[CodecReport] = []
-    for bound in sorted(max_errors_m):
-        data = compress(motion, max_error_m=bound, method=method, **options)
+    for target in asked:
+        data = compress(motion, **target, **options)
         found.append(evaluate(motion, decompress(data, skeleton=motion.skeleton), data))
     return tuple(found)
 
@@ -112,8 +117,7 @@ def _within(motion: Motion, bound: Bound, levels: tuple[int, ...] | None, *, is_
 def _verified_loop(motion: Motion, bound: Bound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
     asked = bound
     for _ in range(3):
-        tries = {} if levels is None else {"levels": levels}
-        data = seal(DEFAULT, encode_default(motion, asked, is_inside=is_inside, **tries))
+        data = seal(DEFAULT, encode_default(motion, asked, is_inside=is_inside, levels=levels))
         if _is_within(motion, decompress(data, skeleton=motion.skeleton), bound):
             return data
         asked = Bound(MARGIN * asked.max_error_m, asked.shell_m)
@@ -129,8 +133,7 @@ def _bounded_waves(motion: Motion, bound: Bound, *, is_inside: bool) -> bytes:
 
 
 def _to_distortion(motion: Motion, percent: float, *, is_inside: bool, is_locked: bool) -> bytes:
-    positions = motion.joint_positions()
-    spread = float(np.linalg.norm(positions - positions.mean(axis=0))) / np.sqrt(positions.size)
+    spread = movement_m(motion)
     if spread == 0.0:  # nothing moves, so the rate has no scale
         return _within(motion, Bound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, IntArray
-from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._fields import FieldReader, FieldWriter, check_length, check_room, damaged
 from marey.compression._joints import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression._layout import link_table, point_table, reach_m
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
@@ -27,9 +27,8 @@ CONSTANT_SHARE: Final = 0.05  # part of the bound that constants of joints may u
 TRANSLATION_SHARE: Final = 0.1  # part of the bound that moving offsets may use up
 MOST_REFINED: Final = 12  # halvings of the step before the constants are doubted
 LEVER_FRAMES: Final = 200  # frames on which levers are measured, about
-LEVELS: Final = (0, 2, 5)  # coarse-to-fine orders that are tried
-MAX_VALUES: Final = 1 << 26  # numbers of a clip
-VALUES_PER_BYTE: Final = 1 << 14  # a number costs at least 1/1900 of a bit
+FINE_M: Final = 3e-4  # [m] below this bound the noise of capture is coded, and frames in order are best
+LEVELS: Final = (0, 2, 5)  # coarse-to-fine orders that are tried above it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +39,14 @@ class Bound:
     shell_m: float
 
 
-def encode_default(motion: Motion, bound: Bound, *, is_inside: bool, levels: tuple[int, ...] = LEVELS) -> bytes:
+def encode_default(motion: Motion, bound: Bound, *, is_inside: bool, levels: tuple[int, ...] | None = None) -> bytes:
     """Compress so that no frame is off by more than the bound.
 
     Raises:
         ConvergenceError: the bound is below what the arithmetic can hold.
     """
+    if levels is None:
+        levels = LEVELS[:1] if bound.max_error_m < FINE_M else LEVELS
     share = 1.0
     for _ in range(4):
         found = [_attempt(motion, bound, share, level, is_inside=is_inside) for level in levels]
@@ -69,6 +70,7 @@ def _attempt(motion: Motion, bound: Bound, share: float, levels: int, *, is_insi
     moving = write_table(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
     tolerances = CONSTANT_SHARE * share * bound.max_error_m / reach_m(skeleton, max(bound.shell_m, 1e-3))
     fit, numbers = fit_joints(motion, tolerances)
+    check_length(*numbers.shape)
     body, goal = _problem(motion, fit, numbers, bound.shell_m, moving)
     codes = step_codes(_steps(body, goal, bound))
     links = link_table(skeleton, fit.kinds)
@@ -134,8 +136,7 @@ def read_stream(fields: FieldReader, frames: int, count: int, levels: int) -> tu
     from marey.compression._frames_kernels import read_frames
 
     rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
-    if frames * count > min(MAX_VALUES, VALUES_PER_BYTE * (len(rest) + 16)):
-        raise damaged(f"{frames} frames of {count} numbers cannot be in {len(rest)} bytes")
+    check_room(frames, count, len(rest))
     quantised, refined, used = read_frames(rest, frames, count, levels, *odds_tables())
     if used < 0:
         raise damaged("the stream of frames ends too soon")

@@ -20,6 +20,7 @@ Bytes = NDArray[np.uint8]
 MODELS: Final = 6  # counters that vote on a decision
 NODES: Final = 16  # decisions "has the magnitude more than d bits"; the last one stands for all beyond
 MAX_BITS: Final = 30  # of a magnitude; larger ones are refused before coding
+SIGN_PLACES: Final = (MAX_BITS + 1) * MAX_BITS  # chances of bits come first, those of signs from here
 BUCKETS: Final = 48  # half octaves of an expected magnitude, in 1/256
 RATIOS: Final = 12  # how unusual the neighbours are
 RECENT: Final = 16  # magnitudes kept apart in the contexts of neighbours
@@ -101,7 +102,7 @@ def new_coder(channels: int, stretch: IntArray, squash: IntArray) -> Coder:
     interval = np.zeros(4, dtype=np.int64)
     interval[1] = 0xFFFFFFFF
     weights = np.full((GROUPS * NODES, MODELS), START_WEIGHT, dtype=np.int64)
-    plain = np.full(MAX_BITS * MAX_BITS + 9 * channels, 32768, dtype=np.uint16)
+    plain = np.full(SIGN_PLACES + 9 * channels, 32768, dtype=np.uint16)
     zeros = np.zeros(MODELS, dtype=np.int64)
     rates = np.empty(RATE_LIMIT + 1, dtype=np.int64)
     for seen in range(RATE_LIMIT + 1):
@@ -226,5 +227,5 @@ def code_number(
     for place in range(bits - 2, -1, -1):
         known = bits * MAX_BITS + place if place == bits - 2 else place
         result = 2 * result + code_plain(coder, data, known, (magnitude >> place) & 1, is_reading)
-    sign = MAX_BITS * MAX_BITS + 9 * channel + signs
+    sign = SIGN_PLACES + 9 * channel + signs
     return -result if code_plain(coder, data, sign, 1 if value < 0 else 0, is_reading) else result

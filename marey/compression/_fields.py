@@ -9,8 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FormatError, IntArray
+from marey.base import FormatError, InputError, IntArray
 
+MAX_VALUES: Final = 1 << 25  # numbers of a clip: more than half an hour of a human at 120 Hz
+VALUES_PER_BYTE: Final = 1 << 14
 MAX_INFLATED: Final = 1 << 26  # [byte] a packed field may not grow beyond this
 
 WORDS: Final = (
@@ -27,6 +29,26 @@ WORDS: Final = (
     b"RightHandIndex1\nRThumb"
 )
 """names that files often hold, so that they cost little; part of the format, never to be changed in version 1"""
+
+
+def check_room(frames: int, count: int, num_bytes: int) -> None:
+    """Refuse a table that is too large, or larger than so few bytes can hold (a number costs 1/1900 bit at least).
+
+    Raises:
+        FormatError: it is.
+    """
+    if frames * count > min(MAX_VALUES, VALUES_PER_BYTE * (num_bytes + 16)):
+        raise damaged(f"{frames} frames of {count} numbers cannot be in {num_bytes} bytes")
+
+
+def check_length(frames: int, count: int) -> None:
+    """Refuse to write what no reader would take.
+
+    Raises:
+        InputError: the clip is too long.
+    """
+    if frames * count > MAX_VALUES:
+        raise InputError(f"{frames} frames of {count} numbers", f"Cut the clip: {MAX_VALUES // count} frames at most")
 
 
 def damaged(what: str) -> FormatError:

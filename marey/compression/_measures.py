@@ -11,6 +11,7 @@ from marey.motion import Motion
 
 ACL_SHELL_M = 0.03  # [m] where ACL's regression tests put their points
 ACL_BYTES = 40  # [byte] of a transform: rotation 4, translation 3, scale 3 float32
+STILL_M = 1e-10  # [m] less movement than this is rounding
 CONTACT_HEIGHT_M, CONTACT_SPEED_MPS = 0.05, 0.3  # a foot this low and slow stands
 
 
@@ -32,10 +33,17 @@ def distortion(original: Motion, decoded: Motion) -> float:
     [Tournier2011]_ §9.1.3, as printed. A clip without movement gives 0 if it is exact, else infinity.
     """
     before, after = _positions(original, decoded)
-    gap, spread = float(np.linalg.norm(before - after)), float(np.linalg.norm(before - before.mean(axis=0)))
+    gap, spread = _rms(before - after), movement_m(original)
     if spread == 0.0:
         return 0.0 if gap == 0.0 else float("inf")
     return 100.0 * gap / spread
+
+
+def movement_m(motion: Motion) -> float:
+    """How far joints are from their means over time [m], root mean square; 0 for a clip in which nothing moves."""
+    positions = motion.joint_positions()
+    spread = _rms(positions - positions.mean(axis=0))
+    return spread if spread > STILL_M else 0.0
 
 
 def distortion_energy(original: Motion, decoded: Motion) -> float:
@@ -122,9 +130,13 @@ def foot_skate(motion: Motion, original: Motion) -> float:
     return float(slide[stands].mean()) if stands.any() else 0.0
 
 
+def _rms(values: FloatArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
 def _jerk(motion: Motion) -> float:
     third = np.diff(motion.joint_positions(), 3, axis=0)
-    return float(np.sqrt(np.mean(third**2))) if third.size else 0.0
+    return _rms(third) if third.size else 0.0
 
 
 def _local(motion: Motion) -> FloatArray:

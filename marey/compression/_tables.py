@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._fields import FieldReader, FieldWriter, check_length, check_room, damaged
 from marey.compression._steps import step_codes, steps_of
 from marey.skeleton import Skeleton
 
 NO_LINKS = 8  # width of the table of links, all empty
 LEVELS = 2
-MAX_VALUES = 1 << 26
 
 
 def write_table(out: FieldWriter, table: FloatArray | None, step_m: float) -> FloatArray | None:
@@ -24,6 +23,7 @@ def write_table(out: FieldWriter, table: FloatArray | None, step_m: float) -> Fl
     from marey.compression._loop_kernels import encode_table
 
     flat = table.reshape(len(table), -1)
+    check_length(*flat.shape)
     first, moves = flat[0].copy(), np.abs(flat - flat[0]).max(axis=0) > 0.0
     out.doubles(first)
     out.packed(np.packbits(moves).tobytes())
@@ -52,8 +52,7 @@ def read_table(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatArr
     moves = np.unpackbits(bits, count=width).astype(bool)
     steps = np.full(int(moves.sum()), steps_of(fields.ints(1))[0])
     data = np.frombuffer(fields.raw(), dtype=np.uint8).copy()
-    if frames * width > min(MAX_VALUES, (len(data) + 16) << 14):
-        raise damaged(f"{frames} frames of moving offsets cannot be in {len(data)} bytes")
+    check_room(frames, width, len(data))
     quantised, refined, used = read_frames(data, frames, len(steps), LEVELS, *odds_tables())
     decoded = decode_table(quantised, refined, _no_links(steps), steps, LEVELS)
     if used < 0 or not np.isfinite(decoded).all():

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._fields import MAX_VALUES, FieldReader, FieldWriter, check_length, check_room, damaged
 from marey.compression._lifting import coarsest_safe_level, fill_points, fill_rotations, level_sizes
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
 from marey.lie import SO3
@@ -74,6 +74,7 @@ def thin(
     Raises:
         InputError: a clip too short for a pose space, or levels that would fill turns in the wrong way round.
     """
+    check_length(motion.num_frames, 3 * motion.skeleton.num_joints)
     fitted = PGA(n_components=n_components, explained=0.99).fit(motion)
     joints = _ends(motion.skeleton, ends)
     positions = motion.joint_positions()
@@ -170,6 +171,7 @@ def read_thin(fields: FieldReader, given: Skeleton | None) -> ThinMotion:
     ends = fields.ints()
     sizes = fields.whole(frames), fields.whole(frames)
     joints = skeleton.num_joints
+    check_room(frames, 3 * joints, MAX_VALUES)  # long clips may well be in few bytes here
     is_wrong = not 1 <= len(ends) <= joints or ends.min() < 0 or ends.max() >= joints
     if is_wrong or set(sizes) - set(level_sizes(frames)) or not (np.isfinite(spring) and spring > 0.0):
         raise damaged("the tracks of the end effectors do not fit")

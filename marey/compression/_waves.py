@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, IntArray
-from marey.compression._fields import FieldReader, FieldWriter, damaged
+from marey.compression._fields import FieldReader, FieldWriter, check_length, check_room, damaged
 from marey.compression._joints import WIDTHS, JointFit, fit_joints, read_fit, write_fit
 from marey.compression._lock import can_lock, lock_feet, read_standing, standing_points, write_standing
 from marey.compression._skeleton_fields import read_clip, read_skeleton, write_clip, write_skeleton
@@ -31,7 +31,6 @@ KEEP_SHARE: Final = 0.25  # components whose deviation is below this many steps 
 STEPS_PER_OCTAVE: Final = 16
 LARGEST_CODE: Final = 60 * STEPS_PER_OCTAVE
 MOST_OCTAVES: Final = 40  # of steps that are tried
-MAX_VALUES: Final = 1 << 26
 FIT_SHARE: Final = 0.02  # of the step, that constants of joints may use up
 
 Verdict = Callable[[Motion], bool]
@@ -124,6 +123,7 @@ def _measured(motion: Motion, tolerance_m: float) -> _Clip:
 
     skeleton = motion.skeleton
     fit, numbers = fit_joints(motion, tolerance_m / reach_m(skeleton, 0.03))
+    check_length(*numbers.shape)
     joints = fit.joints(skeleton)
     free = int(joints.starts[1])
     metric = _metric(motion, joints, numbers)
@@ -266,8 +266,7 @@ def _read(fields: FieldReader, frames: int, skeleton: Skeleton) -> _Coded:
     basis, _, used = read_frames(data, len(scales), count - free, 0, *odds_tables())
     rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()
     width = free + len(scales)
-    if used < 0 or frames * width > min(MAX_VALUES, (len(rest) + 16) << 14):
-        raise damaged(f"{frames} frames of {width} tracks cannot be in {len(rest)} bytes")
+    check_room(frames, max(width, count), len(rest) if used >= 0 else 0)
     waves, used = read_waves(rest, frames, width, *odds_tables())
     if used < 0:
         raise damaged("the stream of waves ends too soon")

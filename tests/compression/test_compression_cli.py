@@ -1,0 +1,77 @@
+"""`marey compress` and `marey decompress`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from marey.base import FormatError, MissingFileError
+from marey.cli import _compress
+from marey.compression import decompress
+from marey.io import load, save
+
+app = typer.Typer()
+app.command("compress")(_compress.compress)
+app.command("decompress")(_compress.decompress)
+runner = CliRunner()
+
+
+@pytest.fixture
+def clip(tmp_path, chain):
+    path = tmp_path / "chain.safetensors"
+    save(chain, path)
+    return path
+
+
+def test_a_clip_goes_through_and_back(clip, tmp_path):
+    packed, back = tmp_path / "x.marey", tmp_path / "back.safetensors"
+    done = runner.invoke(app, ["compress", str(clip), "-o", str(packed), "--max-error-mm", "0.5", "--json"])
+    assert done.exit_code == 0
+    facts = json.loads(done.stdout.splitlines()[-1])
+    assert facts["bytes"] == packed.stat().st_size and facts["max_joint_error_mm"] <= 0.5
+    assert facts["ratio_acl"] > 1.0
+    done = runner.invoke(app, ["decompress", str(packed), "-o", str(back)])
+    assert done.exit_code == 0
+    assert np.abs(load(back).joint_positions() - load(clip).joint_positions()).max() < 6e-4
+
+
+def test_many_files_go_to_a_folder_or_stay_beside(clip, tmp_path, chain):
+    other = tmp_path / "other.safetensors"
+    save(chain[:20], other)
+    done = runner.invoke(app, ["compress", str(clip), str(other), "-o", str(tmp_path / "out") + "/"])
+    assert done.exit_code == 0
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"chain.marey", "other.marey"}
+    assert decompress((tmp_path / "out" / "other.marey").read_bytes()).num_frames == 20
+    done = runner.invoke(app, ["decompress", str(tmp_path / "out" / "other.marey"), "--format", "glb", "--json"])
+    assert done.exit_code == 0 and (tmp_path / "out" / "other.glb").exists()
+
+
+def test_one_bad_file_does_not_stop_the_others(clip, tmp_path):
+    bad = tmp_path / "bad.bvh"
+    bad.write_text("nothing")
+    done = runner.invoke(app, ["compress", str(bad), str(clip)])
+    assert done.exit_code == 1
+    assert (tmp_path / "chain.marey").exists() and not (tmp_path / "bad.marey").exists()
+
+
+def test_errors_name_the_file(tmp_path):
+    broken = tmp_path / "broken.marey"
+    broken.write_bytes(b"MARY" + bytes(50))
+    with pytest.raises(FormatError, match=r"broken\.marey"):
+        _compress.read_compressed(str(broken))
+    with pytest.raises(MissingFileError):
+        _compress.read_compressed(str(tmp_path / "none.marey"))
+
+
+def test_two_inputs_cannot_share_a_target(clip, tmp_path):
+    folder = tmp_path / "again"
+    folder.mkdir()
+    (folder / "chain.safetensors").write_bytes(clip.read_bytes())
+    done = runner.invoke(
+        app, ["compress", str(clip), str(folder / "chain.safetensors"), "-o", str(tmp_path / "out") + "/"]
+    )
+    assert done.exit_code == 2
