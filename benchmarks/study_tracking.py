@@ -87,7 +87,6 @@ ROWS = {
     "guided-hidden": ("end effectors, guided, 25, points hidden", lambda: measure(GUIDED, HIDDEN)),
     "guided-back": ("end effectors, guided, 25, reaching back", lambda: measure(GUIDED, reach_back=True)),
     "walk-25": ("end effectors, random walk, 25", lambda: measure(WALKING)),
-    "walk-100": ("end effectors, random walk, 100", lambda: measure(replace(WALKING, num_particles=100))),
     "full-100": ("full pose, 100", lambda: full_pose(100)),
     "full-250": ("full pose, 250", lambda: full_pose(250)),
     "full-1000": ("full pose, 1000", lambda: full_pose(1000)),
