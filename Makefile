@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/marey demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 study: $(STAMP)
 	$(BIN)/python -m pytest -m slow

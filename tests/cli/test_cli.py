@@ -319,17 +319,20 @@ def test_an_unexpected_error_asks_for_a_report(run, monkeypatch, walk):
 def test_ctrl_c_ends_with_130(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(
-        "import sys, time, marey.studio\n"
+        "import signal, sys, time, marey.studio\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell has it ignored\n"
         "def serve(*a, **k):\n    print('up', flush=True)\n    time.sleep(60)\n"
         "marey.studio.serve = serve\n"
         "from marey.cli import main\nsys.exit(main(['studio']))\n"
     )
-    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "up\n"
-    time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (130, "marey: stopped\n")
 
 
