@@ -29,8 +29,8 @@ OUTWARD: Final = 0.15  # how far outside the middle coefficients are restored, s
 BASIS_SHARE: Final = 0.5  # error that rounding the basis may cause, in steps
 KEEP_SHARE: Final = 0.25  # components whose deviation is below this many steps are left out
 STEPS_PER_OCTAVE: Final = 16
-LARGEST_CODE: Final = 60 * STEPS_PER_OCTAVE
-MOST_OCTAVES: Final = 40  # of steps that are tried
+LARGEST_CODE: Final = 40 * STEPS_PER_OCTAVE
+LARGEST_NUMBER: Final = 2.0**29  # that the coder takes
 FIT_SHARE: Final = 0.02  # of the step, that constants of joints may use up
 
 Verdict = Callable[[Motion], bool]
@@ -101,7 +101,7 @@ def _largest_good(tried: Callable[[int], tuple[_Coded, bool]], code: int, name: 
     """Go by octaves until the verdict changes, then halve the stride down to the finest step."""
     coded, good = tried(code)
     stride, best = STEPS_PER_OCTAVE, coded if good else None
-    for _ in range(MOST_OCTAVES):
+    while abs(code) <= LARGEST_CODE - STEPS_PER_OCTAVE:
         code += stride if good else -stride
         coded, is_good = tried(code)
         best = coded if is_good else best
@@ -200,6 +200,8 @@ def _quantised(tracks: FloatArray, step: float) -> IntArray:
     from marey.compression._waves_kernels import to_waves
 
     waves = to_waves(np.ascontiguousarray(tracks)) / step
+    if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:
+        raise ConvergenceError("so small a distortion needs more digits than this codec has; ask for a bound instead")
     return (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
 
 
