@@ -40,7 +40,7 @@ def test_tournier_35_ratio_and_distortion(cmu, number, ratio, most):
     assert report.ratio_tournier >= 1.5 * ratio  # the skeleton is inside; the check asks for once
 
 
-@pytest.mark.parametrize("number", ["09_06", "85_12", pytest.param("17_10", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", ["09_06", *(pytest.param(n, marks=pytest.mark.slow) for n in ("85_12", "17_10"))])
 def test_every_row_of_the_thesis_is_beaten_even_as_printed(cmu, number):
     clip = cmu(number)
     *_, ratio, printed = ROWS[number]
@@ -63,7 +63,7 @@ def test_at_the_error_of_the_thesis_codec_the_default_is_half_its_size(cmu, numb
 
 
 def test_tournier_36_rate_falls_as_distortion_grows(cmu):
-    reports = rate_distortion(cmu("09_06"), distortions_percent=(0.1, 0.3, 0.6, 1.0, 2.0, 4.0, 8.0))
+    reports = rate_distortion(cmu("09_06"), distortions_percent=(0.2, 0.5, 1.0, 2.0, 4.0, 8.0))
     assert [r.bytes for r in reports] == sorted((r.bytes for r in reports), reverse=True)
     assert [r.distortion_percent for r in reports] == sorted(r.distortion_percent for r in reports)
 
