@@ -12,7 +12,7 @@ import pytest
 
 from marey import samples
 from marey.cli import main
-from marey.compression import decompress
+from marey.compression import compress, decompress
 from marey.io import load, save
 from marey.kinematics import load_limits
 from marey.lie import SO3
@@ -29,6 +29,11 @@ def walk(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("clips") / "walk.safetensors"
     save(samples.walk(seconds=1.0, rate_hz=30.0), path)
     return path
+
+
+@pytest.fixture(scope="module")
+def packed_walk(walk) -> bytes:
+    return compress(load(walk))
 
 
 @pytest.fixture(scope="module")
@@ -201,21 +206,18 @@ def test_decompress_writes_many_files_to_a_folder(run, walk, tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
-def test_a_truncated_file_is_one_line_with_its_name(run, walk, tmp_path, share):
+def test_a_truncated_file_is_one_line_with_its_name(run, packed_walk, tmp_path, share):
     packed = tmp_path / "w.marey"
-    run("compress", walk, "-o", packed)
-    data = packed.read_bytes()
-    packed.write_bytes(data[: int(share * len(data))])
+    packed.write_bytes(packed_walk[: int(share * len(packed_walk))])
     assert is_refused(run("decompress", packed, "-o", tmp_path / "back.bvh"), "w.marey")
     assert not (tmp_path / "back.bvh").exists()
 
 
-def test_a_packed_clip_comes_from_stdin(run, walk, tmp_path, monkeypatch):
-    run("compress", walk, "-o", tmp_path / "w.marey")
-    data = (tmp_path / "w.marey").read_bytes()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+def test_a_packed_clip_comes_from_stdin(run, packed_walk, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed_walk)))
     assert run("decompress", "-", "-o", tmp_path / "back.safetensors").code == 0
-    np.testing.assert_array_equal(load(tmp_path / "back.safetensors").root_positions, decompress(data).root_positions)
+    back = load(tmp_path / "back.safetensors")
+    np.testing.assert_array_equal(back.root_positions, decompress(packed_walk).root_positions)
 
 
 @pytest.mark.parametrize("options", [["--max-error-mm", 0], ["--max-error-mm", -1], ["--method", "zip"]])
