@@ -97,14 +97,14 @@ def solve_ik(
         check_on_failure(on_failure)
     body = body_of(model_or_skeleton, start, limits)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    count = method_named(method)[1] if max_iterations is None else max_iterations
+    count = method_named(method)[1] if max_iterations is None else whole(max_iterations, "max_iterations", 1)
     history = np.zeros((count, 4)) if record else NO_HISTORY
     run = run_of(body, problem, targets_of(problem, tasks), limits, count, variant, step, start, history)
     guess = guess_from(body, start)
     if body.model is not None and start is None:
         align(run, guess)  # a model knows the pose, not where it stands or faces
     moved = 0.0 if limits is None else float(limits.violations(SO3(guess.wxyz[None])).max())
-    tries = (RESTARTS if start is None else 0) if restarts is None else restarts
+    tries = (RESTARTS if start is None else 0) if restarts is None else whole(restarts, "restarts", 0)
     outcome = solve_guess(run, guess, method, body, limits, restarts=tries)
     result = _result(run, guess, outcome, tasks, limits, moved, body)
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
@@ -160,6 +160,17 @@ def run_of(
         history,
         errors,
     )
+
+
+def whole(value: object, name: str, lowest: int) -> int:
+    """A whole number that is not below ``lowest``.
+
+    Raises:
+        InputError: it is none; the message names the option.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+        raise InputError(f"{name} is {value}", f"Give a whole number, {lowest} or more")
+    return value
 
 
 def solve_guess(

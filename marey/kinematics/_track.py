@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
-from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess
+from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess, whole
 from marey.kinematics._ik_problem import Problem, Root
 from marey.kinematics._ik_run import START_DAMPING, Guess, Run, method_named
 from marey.kinematics._ik_space import Body, body_of, guess_from
@@ -91,7 +91,7 @@ def track(
     problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
     targets = clip_targets(problem, task_trajectories)
     active = _active(problem, len(targets), len(task_trajectories), valid)
-    count = default if max_iterations is None else max_iterations
+    count = default if max_iterations is None else whole(max_iterations, "max_iterations", 1)
     run = run_of(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
     run = replace(run, active=active[0])
     guess = guess_from(body, start)

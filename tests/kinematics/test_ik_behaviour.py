@@ -385,3 +385,17 @@ def test_unknown_names_are_answered_with_the_known_ones(joint: str, options: dic
     with pytest.raises(UnknownNameError, match=words) as caught:
         solve_ik(HUMAN, [PointTask(joint, (0.0, 1.0, 0.0))], **options)
     assert len(caught.value.known) in (2, 10, 22)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, True, None.__class__])
+def test_a_number_of_iterations_that_is_none_is_refused(bad):
+    tasks = [PointTask("right_wrist", target_world=(0.0, 1.2, 0.3))]
+    with pytest.raises(InputError, match="max_iterations is"):
+        solve_ik(HUMAN, tasks, max_iterations=bad, record=True)
+
+
+@pytest.mark.parametrize("bad", [-1, 0.5])
+def test_a_number_of_restarts_that_is_none_is_refused(bad):
+    tasks = [PointTask("right_wrist", target_world=(0.0, 1.2, 0.3))]
+    with pytest.raises(InputError, match="restarts is"):
+        solve_ik(HUMAN, tasks, restarts=bad)
