@@ -117,11 +117,13 @@ def _path(data: dict[str, Any], place: _Place) -> dict[str, Any]:
     here = place.at("path")
     table = _table(data["path"], here)
     _known_keys(table, ("points", "kind", "corridor_m", "speed_mps"), here)
+    numbers = {k: _number(table[k], k, here) for k in ("corridor_m", "speed_mps") if k in table}
+    if "points" not in table and "kind" not in table:
+        return dict(numbers)  # the engine finds its own way
     points = table.get("points")
     if not isinstance(points, list) or not points or len(cast(list[Any], points)) > MAX_POINTS:
         here.fail("the path has no list of points", f"Write points = [[x, z], ...], at most {MAX_POINTS}", "points")
     rows = [_numbers(row, 2, "points", here) for row in cast(list[Any], points)]
-    numbers = {k: _number(table[k], k, here) for k in ("corridor_m", "speed_mps") if k in table}
     try:
         return {"path": Path(np.array(rows), _text(table.get("kind", "polyline"), "kind", here)), **numbers}
     except InputError as error:
@@ -228,11 +230,11 @@ def sketch_to_toml(sketch: Sketch) -> str:
     """Write a sketch as TOML; reading it back gives the same sketch."""
     rows = [f"version = {SKETCH_VERSION}", f"name = {_literal(sketch.name)}"]
     rows += ["", "[start]", *_keys(sketch.start), "", "[goal]", *_keys(sketch.goal)]
+    rows += ["", "[path]", f"corridor_m = {_literal(sketch.corridor_m)}"]
+    rows += [] if sketch.speed_mps is None else [f"speed_mps = {_literal(sketch.speed_mps)}"]
     if sketch.path is not None:
         points = ", ".join(_literal(tuple(float(c) for c in p)) for p in sketch.path.points)
-        rows += ["", "[path]", f"points = [{points}]", f"kind = {_literal(sketch.path.kind)}"]
-        rows += [f"corridor_m = {_literal(sketch.corridor_m)}"]
-        rows += [] if sketch.speed_mps is None else [f"speed_mps = {_literal(sketch.speed_mps)}"]
+        rows += [f"points = [{points}]", f"kind = {_literal(sketch.path.kind)}"]
     for one, items in _tables_of(sketch):
         for item in items:
             rows += ["", f"[[{one}]]", *_keys(item)]
@@ -255,7 +257,8 @@ def _literal(value: Any) -> str:
         return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\u{ord(m[0]):04x}", escaped) + '"'
     if isinstance(value, tuple):
         return "[" + ", ".join(_literal(v) for v in cast(tuple[Any, ...], value)) + "]"
-    return repr(value)
+    plain: object = cast(Any, value).item() if isinstance(value, np.generic) else value
+    return repr(plain)
 
 
 def save_sketch(sketch: Sketch, path: str | FilePath) -> None:
