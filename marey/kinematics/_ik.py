@@ -97,7 +97,7 @@ def solve_ik(
         check_on_failure(on_failure)
     body = body_of(model_or_skeleton, start, limits)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    count = method_named(method)[1] if max_iterations is None else whole(max_iterations, "max_iterations", 1)
+    count = method_named(method)[1] if max_iterations is None else whole(max_iterations, "max_iterations", 0)
     history = np.zeros((count, 4)) if record else NO_HISTORY
     run = run_of(body, problem, targets_of(problem, tasks), limits, count, variant, step, start, history)
     guess = guess_from(body, start)

@@ -91,7 +91,7 @@ def track(
     problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
     targets = clip_targets(problem, task_trajectories)
     active = _active(problem, len(targets), len(task_trajectories), valid)
-    count = default if max_iterations is None else whole(max_iterations, "max_iterations", 1)
+    count = default if max_iterations is None else whole(max_iterations, "max_iterations", 0)
     run = run_of(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
     run = replace(run, active=active[0])
     guess = guess_from(body, start)
