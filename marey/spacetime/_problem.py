@@ -1,0 +1,98 @@
+"""A motion that is wanted, as plain data: phases with their contacts, keys, objective, space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from marey.base import InputError
+
+CONTACT_KINDS: Final = ("foot", "grip")
+KEY_KINDS: Final = ("pose", "velocity", "point", "com", "com_velocity", "turn", "clearance")
+SPACES: Final = ("full", "reduced")
+
+Vector3 = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """A point of the body that stays where it is while its phase lasts."""
+
+    point: str  # named point of the character: left_foot, right_hand, feet, ...
+    position: Vector3  # [m] centre of the support, in world
+    kind: str = "foot"  # one of CONTACT_KINDS; a grip can pull
+    normal: Vector3 = (0.0, 1.0, 0.0)
+    heading_deg: float = 0.0  # turn of the support about its normal; 0 is +Z
+    half_extents_m: tuple[float, float] = (0.12, 0.05)  # along the heading, across it
+    friction: float = 0.8
+    max_force: float = 6.0  # [body weights] along the normal; for a grip in any direction
+    twist_m: float = 0.05  # largest moment about the normal over the normal force
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of time with one set of contacts; none is a flight."""
+
+    name: str
+    duration_s: float
+    contacts: tuple[Contact, ...] = ()
+    duration_range_s: tuple[float, float] | None = None  # free within it; None keeps duration_s
+    span_s: float | None = None  # knot spacing; None takes the problem's
+
+    @property
+    def is_flight(self) -> bool:
+        """Whether nothing is touched."""
+        return not self.contacts
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Something that must hold at an instant, or through a phase."""
+
+    kind: str  # one of KEY_KINDS
+    phase: str  # name of the phase
+    at: float | None = 1.0  # share of the phase, 0 start to 1 end; None: all of it
+    joints: Mapping[str, float] = field(default_factory=dict[str, float])  # pose, velocity: coordinate -> value
+    point: str | None = None  # point, clearance: named point
+    target: tuple[float | None, ...] = ()  # [m], [m/s] or [rad]; None leaves a component free
+    lower: float | None = None  # turn, clearance: at least
+    upper: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Weights of the terms that are made small, each normalised as its docstring says."""
+
+    accel: float = 1.0
+    torque: float = 0.0
+    prior: float = 0.0
+    energy: float = 0.0
+    reference: float = 0.0
+    contact_force: float = 0.0
+    contact_jerk: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What :func:`marey.optimize` solves."""
+
+    name: str
+    phases: tuple[Phase, ...]
+    character: str = "fang22"  # fang22, fang7, or a clip or model file of a character
+    keys: tuple[Key, ...] = ()
+    objective: Objective = field(default_factory=Objective)
+    space: str = "full"
+    span_s: float = 0.1
+    frames_per_span: int = 2
+    flight: str = "momentum"  # or "force", as printed
+    impact: str = "none"  # none, bounded, free
+    gravity: float = 9.81
+    guess: str = "hang"  # neutral pose of the flat guess
+    basis: str | None = None  # reduced space: file of the behaviour
+
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise InputError(f"problem '{self.name}' has no phase", "Add at least one [[phase]]")
+        if self.space not in SPACES:
+            raise InputError(f"space '{self.space}'", f"It is one of {', '.join(SPACES)}")
