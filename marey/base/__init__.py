@@ -1,4 +1,4 @@
-"""Ground floor: errors, read-only arrays, the kernel decorator."""
+"""Ground floor: errors, read-only arrays, the kernel decorator, records from TOML."""
 
 from marey.base._arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
 from marey.base._errors import (
@@ -11,6 +11,21 @@ from marey.base._errors import (
     UnknownNameError,
 )
 from marey.base._kernels import kernel
+from marey.base._tables import (
+    TablePlace,
+    as_number,
+    as_numbers,
+    as_table,
+    as_text,
+    known_keys,
+    list_of_tables,
+    parse_toml,
+    read_toml_text,
+    record_of,
+    records_of,
+    toml_keys,
+    toml_literal,
+)
 
 __all__ = [
     "EPS",
@@ -23,9 +38,22 @@ __all__ = [
     "MareyError",
     "MissingExtraError",
     "MissingFileError",
+    "TablePlace",
     "UnknownNameError",
+    "as_number",
+    "as_numbers",
+    "as_table",
+    "as_text",
     "frozen",
     "frozen_bools",
     "frozen_ints",
     "kernel",
+    "known_keys",
+    "list_of_tables",
+    "parse_toml",
+    "read_toml_text",
+    "record_of",
+    "records_of",
+    "toml_keys",
+    "toml_literal",
 ]
