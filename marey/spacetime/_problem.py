@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from marey.base import InputError
+from marey.base import InputError, UnknownNameError
 
 CONTACT_KINDS: Final = ("foot", "grip")
-KEY_KINDS: Final = ("pose", "velocity", "point", "com", "com_velocity", "turn", "clearance")
+KEY_KINDS: Final = ("pose", "velocity", "range", "turn", "point", "com", "com_velocity", "clearance", "bar", "force")
 SPACES: Final = ("full", "reduced")
+FLIGHTS: Final = ("momentum", "force")
+IMPACTS: Final = ("none", "bounded", "free")
+AXES: Final = ("yaw", "pitch", "roll")
 
 Vector3 = tuple[float, float, float]
 
@@ -48,7 +51,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Something that must hold at an instant, or through a phase."""
+    """Something that must hold at an instant, or through a phase.
+
+    ``pose`` and ``velocity`` fix coordinates, ``range`` keeps the coordinates of ``joints`` between ``lower`` and
+    ``upper`` [rad], ``turn`` the root's angle about ``axis``. ``point``, ``com`` and ``com_velocity`` reach
+    ``target``. ``clearance`` keeps a point at least ``lower`` above the height 0, ``bar`` keeps the segment that
+    carries a point at least ``lower`` away from a bar along X through ``target``, ``force`` keeps the contact
+    force along the normal between ``lower`` and ``upper`` [body weights].
+    """
 
     kind: str  # one of KEY_KINDS
     phase: str  # name of the phase
@@ -56,8 +66,9 @@ class Key:
     joints: Mapping[str, float] = field(default_factory=dict[str, float])  # pose, velocity: coordinate -> value
     point: str | None = None  # point, clearance: named point
     target: tuple[float | None, ...] = ()  # [m], [m/s] or [rad]; None leaves a component free
-    lower: float | None = None  # turn, clearance: at least
+    lower: float | None = None  # range, turn, clearance, bar, force: at least
     upper: float | None = None
+    axis: str = "pitch"  # turn: about which axis of the world, one of AXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +101,33 @@ class Problem:
     gravity: float = 9.81
     guess: str = "hang"  # neutral pose of the flat guess
     basis: str | None = None  # reduced space: file of the behaviour
+    height_m: float = 1.65  # of fang22 and fang7
+    mass_kg: float = 65.0
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """coordinate -> lowest and highest angle [rad], instead of the character's own"""
+    start_com: Vector3 = (0.0, 1.2, 0.0)  # [m] where a motion without any contact floats
+    max_iterations: int = 300
 
     def __post_init__(self) -> None:
         if not self.phases:
             raise InputError(f"problem '{self.name}' has no phase", "Add at least one [[phase]]")
-        if self.space not in SPACES:
-            raise InputError(f"space '{self.space}'", f"It is one of {', '.join(SPACES)}")
+        _check_choice("space", self.space, SPACES)
+        _check_choice("flight", self.flight, FLIGHTS)
+        _check_choice("impact", self.impact, IMPACTS)
+
+    @property
+    def duration_s(self) -> float:
+        """Sum of the phases [s]."""
+        return float(sum(phase.duration_s for phase in self.phases))
+
+    def phase_index(self, name: str) -> int:
+        """Place of a phase by name; the first of that name."""
+        names = [phase.name for phase in self.phases]
+        if name not in names:
+            raise UnknownNameError("phase", name, f"problem '{self.name}'", names)
+        return names.index(name)
+
+
+def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
