@@ -16,7 +16,8 @@ from marey.base._errors import FormatError, InputError, MissingFileError
 
 MAX_BYTES: Final = 4_000_000  # ten thousand way-points have 0.3 MB
 MAX_NUMBER: Final = 1e6
-FREE: Final = "free"  # TOML has no null: a component that is left open
+FREE: Final = "free"  # TOML has no null: a number that is left open
+OPEN: Final = (FREE, "all")  # both read as none
 
 Record = TypeVar("Record")
 
@@ -179,13 +180,15 @@ def toml_literal(value: Any) -> str:
 
 def toml_keys(record: Any, *, leave_out: tuple[str, ...] = ()) -> list[str]:
     """One ``key = value`` line for each field of a record that has a value."""
-    values = {f.name: getattr(record, f.name) for f in fields(record) if f.name not in leave_out}
-    return [f"{name} = {toml_literal(value)}" for name, value in values.items() if value is not None and value != {}]
+    kept = [(f, getattr(record, f.name)) for f in fields(record) if f.name not in leave_out]
+    return [f"{f.name} = {toml_literal(v)}" for f, v in kept if v != {} and (v is not None or f.default is not None)]
 
 
 def _value(value: Any, wanted: Any, key: str, place: TablePlace) -> Any:
     if get_origin(wanted) in (Union, UnionType):
         choices = [c for c in get_args(wanted) if c is not NoneType]
+        if NoneType in get_args(wanted) and choices[0] is not str and value in OPEN:
+            return None
         return _value(value, choices[0], key, place)
     if wanted is str:
         return as_text(value, key, place)
@@ -206,9 +209,7 @@ def _tuple(value: Any, wanted: tuple[Any, ...], key: str, place: TablePlace) -> 
         return as_numbers(value, len(wanted), key, place)
     if not isinstance(value, list):
         place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
-    is_open = NoneType in get_args(wanted[0])
-    items = cast(list[Any], value)
-    return tuple(None if is_open and v == FREE else _value(v, wanted[0], key, place) for v in items)
+    return tuple(_value(item, wanted[0], key, place) for item in cast(list[Any], value))
 
 
 def _mapping(value: Any, key: str, place: TablePlace) -> dict[str, float]:

@@ -1,0 +1,94 @@
+"""Problems as TOML: every mistake is named with its file and line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from marey.base import (
+    TablePlace,
+    UnknownNameError,
+    as_table,
+    as_text,
+    list_of_tables,
+    parse_toml,
+    read_toml_text,
+    record_of,
+    records_of,
+    toml_keys,
+)
+from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
+
+PROBLEM_VERSION: Final = 1
+_POSITIVE: Final = frozenset({"duration_s", "span_s", "frames_per_span", "half_extents_m", "duration_range_s"})
+_NESTED: Final = ("phases", "keys", "objective")
+
+
+def load_problem(path: str | Path) -> Problem:
+    """Read a problem from a TOML file; the files it names are looked for beside it.
+
+    Raises:
+        FormatError: the file is no TOML or breaks the schema; the message names file and line.
+    """
+    problem = parse_problem(read_toml_text(path, "problem"), file=str(path))
+    if problem.basis is None or Path(problem.basis).is_absolute():
+        return problem
+    return replace(problem, basis=str(Path(path).parent / problem.basis))
+
+
+def parse_problem(text: str, *, file: str = "<problem>") -> Problem:
+    """Read a problem from TOML text; ``file`` is the name used in error messages."""
+    data, place = parse_toml(text, file, positive=_POSITIVE)
+    version = data.pop("version", PROBLEM_VERSION)
+    if version != PROBLEM_VERSION:
+        place.fail(f"problem version {version}", f"This marey reads version {PROBLEM_VERSION}", "version")
+    phases = _phases(data, place)
+    keys = records_of(data, "key", Key, place)
+    _check_phase_names(phases, keys, place)
+    objective = record_of(data.get("objective", {}), Objective, place.at("objective"))
+    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective")}
+    name = as_text(rest.pop("name", Path(file).stem), "name", place)
+    return record_of(rest, Problem, place, name=name, phases=phases, keys=keys, objective=objective)
+
+
+def problem_to_toml(problem: Problem) -> str:
+    """Write a problem as TOML; reading it back gives the same problem."""
+    rows = [f"version = {PROBLEM_VERSION}", *toml_keys(problem, leave_out=_NESTED)]
+    rows += ["", "[objective]", *toml_keys(problem.objective)]
+    for phase in problem.phases:
+        rows += ["", "[[phase]]", *toml_keys(phase, leave_out=("contacts",))]
+        for contact in phase.contacts:
+            rows += ["", "[[phase.contact]]", *toml_keys(contact)]
+    for key in problem.keys:
+        rows += ["", "[[key]]", *toml_keys(key)]
+    return "\n".join(rows) + "\n"
+
+
+def save_problem(problem: Problem, path: str | Path) -> None:
+    """Write a problem to a TOML file."""
+    Path(path).write_text(problem_to_toml(problem), encoding="utf-8")
+
+
+def _phases(data: dict[str, Any], place: TablePlace) -> tuple[Phase, ...]:
+    phases: list[Phase] = []
+    count = 0
+    for number, row in enumerate(list_of_tables(data, "phase", place)):
+        table = as_table(row, place.at("phase", number))
+        rows = list_of_tables(table, "contact", place)
+        contacts = tuple(record_of(r, Contact, place.at("phase.contact", count + i)) for i, r in enumerate(rows))
+        count += len(rows)
+        rest = {name: value for name, value in table.items() if name != "contact"}
+        phases.append(record_of(rest, Phase, place.at("phase", number), contacts=contacts))
+    return tuple(phases)
+
+
+def _check_phase_names(phases: tuple[Phase, ...], keys: tuple[Key, ...], place: TablePlace) -> None:
+    names = [phase.name for phase in phases]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            place.at("phase", number).fail(f"two phases are called '{name}'", "Phase names must differ", "name")
+    for number, key in enumerate(keys):
+        if key.phase not in names:
+            error = UnknownNameError("phase", key.phase, "this problem", names)
+            place.at("key", number).fail(str(error), "A key names one of the phases", "phase")
