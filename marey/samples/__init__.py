@@ -1,6 +1,7 @@
-"""Clips for a machine that has nothing else."""
+"""Clips and problems for a machine that has nothing else."""
 
 from marey.samples._found import load, names
 from marey.samples._gaits import jump, run, walk
+from marey.samples._problems import problem_file, problem_names
 
-__all__ = ["jump", "load", "names", "run", "walk"]
+__all__ = ["jump", "load", "names", "problem_file", "problem_names", "run", "walk"]
