@@ -197,7 +197,7 @@ def _value(value: Any, wanted: Any, key: str, place: TablePlace) -> Any:
     if get_origin(wanted) is tuple:
         return _tuple(value, get_args(wanted), key, place)
     if get_origin(wanted) in (dict, Mapping):
-        return _mapping(value, key, place)
+        return _mapping(value, get_args(wanted)[1], key, place)
     number = as_number(value, key, place)
     if wanted is int and number != int(number):
         place.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
@@ -212,10 +212,10 @@ def _tuple(value: Any, wanted: tuple[Any, ...], key: str, place: TablePlace) -> 
     return tuple(_value(item, wanted[0], key, place) for item in cast(list[Any], value))
 
 
-def _mapping(value: Any, key: str, place: TablePlace) -> dict[str, float]:
+def _mapping(value: Any, wanted: Any, key: str, place: TablePlace) -> dict[str, Any]:
     if not isinstance(value, dict):
         place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
-    return {str(k): as_number(v, key, place) for k, v in cast(dict[str, Any], value).items()}
+    return {str(k): _value(v, wanted, key, place) for k, v in cast(dict[str, Any], value).items()}
 
 
 def _lines_of_keys(text: str) -> dict[tuple[str, int, str], int]:

@@ -72,6 +72,7 @@ def test_a_problem_built_in_python_survives_its_text():
         keys=(Key("turn", "hang", at=None, lower=-0.5, upper=1.3),),
         space="reduced",
         basis="jump.safetensors",
+        limits={"left_knee": (0.02, 2.5)},
     )
     assert parse_problem(problem_to_toml(problem)) == problem
 
