@@ -1,17 +1,25 @@
-"""Splines, differences, least squares, quadratic programmes."""
+"""Splines, differences, least squares, quadratic and nonlinear programmes."""
 
 from marey.numerics._bspline import UniformBSpline
 from marey.numerics._differences import finite_difference_jacobian
+from marey.numerics._knots import KnotSpline
 from marey.numerics._least_squares import LeastSquaresResult, solve_least_squares
 from marey.numerics._qp import QPResult, solve_qp
+from marey.numerics._sqp import solve_sqp
+from marey.numerics._sqp_programme import Programme, SQPIteration, SQPResult
 from marey.numerics._status import SolveStatus
 
 __all__ = [
+    "KnotSpline",
     "LeastSquaresResult",
+    "Programme",
     "QPResult",
+    "SQPIteration",
+    "SQPResult",
     "SolveStatus",
     "UniformBSpline",
     "finite_difference_jacobian",
     "solve_least_squares",
     "solve_qp",
+    "solve_sqp",
 ]

@@ -16,6 +16,8 @@ class SolveStatus(Enum):
 
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration limit"
+    TIME_LIMIT = "time limit"
+    STOPPED = "stopped"  # the caller asked for it
     STALLED = "stalled"  # no step improves, yet the tolerance is not reached
     NOT_FINITE = "not finite"  # the function gave NaN or infinity where it has to be finite
     INFEASIBLE = "infeasible"

@@ -1,0 +1,211 @@
+"""Cubic splines over knots of any spacing, aligned with the phases of a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import EPS, FloatArray, InputError, IntArray, frozen
+from marey.numerics._bspline_basis import blossom, local_basis
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
+Side = Literal["left", "right"]
+
+DEGREE = 3
+EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
+WHOLE_SPANS_TOL = 1e-9  # [-] of a span; a phase of 0.3 s holds three spans of 0.1 s, not four
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KnotSpline:
+    r"""The basis :math:`\phi_1 \dots \phi_K` of cubic curves :math:`q(t) = \sum_k c_k\,\phi_k(t)` over given knots.
+
+    At most four functions are not zero at any time. At a simple knot curves have a continuous second derivative, at a
+    double one a continuous first derivative: joint accelerations do jump where a contact begins or ends.
+    [Fang2003]_ §2.3.
+    """
+
+    knots: FloatArray  # (K + 4,) [s] never falling; the first and the last four are equal
+
+    def __post_init__(self) -> None:
+        knots = frozen(self.knots, None, name="knots")
+        object.__setattr__(self, "knots", knots)
+        if knots.size < 2 * (DEGREE + 1):
+            raise InputError(f"{knots.size} knots", f"A cubic spline has at least {2 * (DEGREE + 1)}")
+        if np.any(np.diff(knots) < 0.0):
+            raise InputError(f"knots fall after {knots[np.argmax(np.diff(knots) < 0.0)]:g} s", "Sort them")
+        if knots[DEGREE] != knots[0] or knots[-1 - DEGREE] != knots[-1]:
+            raise InputError("the ends are not clamped", f"Repeat the first and last knot {DEGREE + 1} times")
+        if np.any(knots[DEGREE + 1 :] <= knots[: -DEGREE - 1]):
+            raise InputError("a knot is repeated too often", f"At most {DEGREE} times inside")
+
+    @classmethod
+    def phases(
+        cls,
+        edges: ArrayLike,
+        span_s: float | Sequence[float],
+        multiplicity: int = 2,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> KnotSpline:
+        """Knots on every edge between phases, repeated there, and equal spans inside each phase.
+
+        Args:
+            edges: when phases begin and end ``(P + 1,)`` [s], rising.
+            span_s: longest knot spacing [s], one for all or one for each phase.
+            multiplicity: of the knots at inner edges; 1 keeps accelerations continuous, 2 lets them jump.
+            names: of the phases, for the message.
+
+        Raises:
+            InputError: edges do not rise, or a phase is shorter than its span; the message names the phase.
+        """
+        times = frozen(edges, None, name="edges")
+        if times.size < 2 or not 1 <= multiplicity <= DEGREE:
+            raise InputError(
+                f"{times.size} edges of multiplicity {multiplicity}", "Give two edges or more, 1 to 3 fold"
+            )
+        spans = np.broadcast_to(np.asarray(span_s, dtype=np.float64), (times.size - 1,))
+        labels = names or [str(i) for i in range(spans.size)]
+        counts = [_whole_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
+        inner = [np.linspace(a, b, n + 1)[1:-1] for a, b, n in zip(times[:-1], times[1:], counts, strict=True)]
+        repeats = np.full(times.size, multiplicity)
+        repeats[[0, -1]] = DEGREE + 1
+        return cls(np.sort(np.concatenate([np.repeat(times, repeats), *inner])))
+
+    @property
+    def num_coefficients(self) -> int:
+        """How many basis functions there are."""
+        return self.knots.size - DEGREE - 1
+
+    @property
+    def breaks(self) -> FloatArray:
+        """Ends of the polynomial pieces ``(S + 1,)`` [s]: the knots without repetition."""
+        return np.unique(self.knots)
+
+    @property
+    def num_spans(self) -> int:
+        """How many polynomial pieces there are."""
+        return self.breaks.size - 1
+
+    @property
+    def greville(self) -> FloatArray:
+        """Time ``(K,)`` [s] at which each coefficient has most of its say; a line has its own values there."""
+        return np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], DEGREE).mean(axis=-1)
+
+    def gauss_times(self, num_points: int = 2) -> tuple[FloatArray, FloatArray]:
+        """Gauss points of every span, in order, and their weights, both ``(S * num_points,)`` [s]."""
+        nodes, shares = np.polynomial.legendre.leggauss(num_points)
+        middle, half = 0.5 * (self.breaks[1:] + self.breaks[:-1]), 0.5 * np.diff(self.breaks)
+        return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * shares).ravel()
+
+    def design(self, t: ArrayLike, derivative: int = 0, side: Side = "right") -> csr_array:
+        """Sparse matrix ``(T, K)`` that takes coefficients to values (or derivatives) at times.
+
+        Args:
+            t: times ``(T,)`` [s] within the knots; none is extrapolated.
+            derivative: order, 0 to 3.
+            side: from which side a time exactly on a knot is seen, where a derivative may jump.
+        """
+        from marey.numerics._bspline_fit import sparse_rows
+
+        spans, basis = self.local(t, derivative, side)
+        return sparse_rows(basis, spans[:, None] + np.arange(DEGREE + 1), self.num_coefficients)
+
+    def local(self, t: ArrayLike, derivative: int = 0, side: Side = "right") -> tuple[IntArray, FloatArray]:
+        """First of the four functions that live at each time ``(T,)``, and the four's values ``(T, 4)``."""
+        if not 0 <= derivative <= DEGREE:
+            raise InputError(f"derivative of order {derivative}", f"It is 0 to {DEGREE}")
+        times = self._inside(frozen(t, None, name="t"))
+        left = np.searchsorted(self.knots, times, side=side) - 1
+        left = np.clip(left, DEGREE, self.num_coefficients - 1)
+        basis = local_basis(self.knots, DEGREE - derivative, left - (DEGREE - derivative), times)
+        for degree in range(DEGREE - derivative + 1, DEGREE + 1):
+            basis = _lifted(self.knots, degree, left, basis)
+        return left - DEGREE, basis
+
+    def second_derivative_gram(self, weights: ArrayLike = 1.0) -> csc_array:
+        r"""Matrix ``(K, K)`` of :math:`\sum_s w_s \int_s \ddot\phi\,\ddot\phi^T dt`, exact by two Gauss points a span.
+
+        Half-bandwidth 3; constant and linear curves are its kernel ([Fang2003]_ §2.13 and its erratum E6).
+
+        Args:
+            weights: of the spans ``(S,)``, or one for all.
+        """
+        from scipy.sparse import csc_array, diags_array
+
+        times, quadrature = self.gauss_times(2)
+        spans = np.broadcast_to(np.asarray(weights, dtype=np.float64), (self.num_spans,))
+        design = self.design(times, 2)
+        return csc_array(design.T @ diags_array(quadrature * np.repeat(spans, 2)) @ design)
+
+    def refined(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
+        """Cut every span into ``factor`` equal ones: the finer basis, and the matrix that keeps the curve the same."""
+        from scipy.sparse import csr_array
+
+        if factor < 1:
+            raise InputError(f"spans cut into {factor}", "The factor is at least one")
+        shares = np.arange(1, factor) / factor
+        new = (self.breaks[:-1, None] + np.diff(self.breaks)[:, None] * shares).ravel()
+        finer = KnotSpline(np.sort(np.concatenate([self.knots, new])))
+        j = np.arange(finer.num_coefficients)
+        widths = np.diff(finer.knots)[j[:, None] + np.arange(DEGREE + 1)]  # (K', 4) spans under each new function
+        widest = j + np.argmax(widths, axis=1)
+        middle = 0.5 * (finer.knots[widest] + finer.knots[widest + 1])
+        pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
+        arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
+        matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
+        return finer, csr_array(matrix)
+
+    def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
+        r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
+
+        A trace of the acceleration's square, ``smoothing`` times the largest term, settles what no sample sees.
+        """
+        from scipy.sparse import csc_array
+        from scipy.sparse.linalg import splu
+
+        samples = np.asarray(values, dtype=np.float64)
+        design, gram = self.design(t), self.second_derivative_gram()
+        normal = design.T @ design
+        matrix = csc_array(normal + (smoothing * normal.diagonal().max() / gram.diagonal().max()) * gram)
+        flat = design.T @ samples.reshape(samples.shape[0], -1)
+        return np.asarray(splu(matrix).solve(flat)).reshape(-1, *samples.shape[1:])
+
+    def _inside(self, t: FloatArray) -> FloatArray:
+        start, stop = self.knots[0], self.knots[-1]
+        slack = EDGE_TOL * max(stop - start, abs(start), abs(stop))
+        bad = ~((t >= start - slack) & (t <= stop + slack))
+        if np.any(bad):
+            raise InputError(f"time {t[bad][0]:g} is outside the curve, {start:g} to {stop:g}")
+        return np.clip(t, start, stop)
+
+    def __repr__(self) -> str:
+        return f"KnotSpline({self.num_spans} spans, {self.num_coefficients} coefficients, {self.knots[-1]:g} s)"
+
+
+def _whole_spans(name: str, duration: float, span: float) -> int:
+    if not (np.isfinite(span) and span > 0.0):
+        raise InputError(f"phase '{name}' has knots {span:g} s apart", "The spacing is positive")
+    if duration < span * (1.0 - WHOLE_SPANS_TOL):
+        raise InputError(f"phase '{name}' lasts {duration:g} s, less than one span of {span:g} s", "Shorten its span")
+    return max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
+
+
+def _lifted(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
+    r"""Derivative of the functions of a degree from those one below:
+
+    .. math:: \phi'_{k,p} = p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k}
+        - \frac{\phi_{k+1,p-1}}{\tau_{k+p+1}-\tau_{k+1}}\right)
+    """
+    r = np.arange(degree)
+    shares = degree * lower / (knots[left[:, None] + 1 + r] - knots[left[:, None] + 1 - degree + r])
+    basis = np.zeros((left.size, degree + 1))
+    basis[:, 1:] += shares
+    basis[:, :-1] -= shares
+    return basis

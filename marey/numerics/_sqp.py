@@ -1,0 +1,77 @@
+"""Sparse nonlinear programmes with many constraints: the entrance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.numerics._sqp_programme import Programme, SQPIteration, SQPResult
+from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
+
+Method = Literal["sl1qp", "fang2003"]
+Projection = Literal["h", "euclidean"]
+OnIteration = Callable[[SQPIteration], bool | None]
+
+
+def solve_sqp(
+    programme: Programme,
+    start: ArrayLike,
+    *,
+    method: Method = "sl1qp",
+    projection: Projection = "h",
+    max_iterations: int = 200,
+    tolerance: float = 1e-4,
+    time_limit_s: float | None = None,
+    trust: float = 0.5,
+    penalty: float = 10.0,
+    on_iteration: OnIteration | None = None,
+    on_failure: OnFailure = "raise",
+) -> SQPResult:
+    r"""Minimise :math:`f(x)` subject to :math:`l \le c(x) \le u` and bounds, by sequential quadratic programmes.
+
+    "sl1qp" is a trust-region method on the exact penalty :math:`f + \nu\sum\mathrm{viol}`, with a second-order
+    correction ([Fang2003]_ §2.15 of the specification; the thesis gives no globalisation). "fang2003" is the projected
+    Lagrangian method as printed: an unconstrained step of the objective, then the shortest return to the constraints
+    by conjugate gradients; ``projection="euclidean"`` measures it as printed, which is feasible but not optimal,
+    ``"h"`` in the metric of the Hessian, which is.
+
+    Args:
+        programme: objective, rows, derivatives.
+        start: first guess ``(n,)``, put inside the bounds.
+        method: by name.
+        projection: metric of "fang2003".
+        max_iterations: quadratic programmes at most, corrections apart.
+        tolerance: on scaled rows, and on the relative change of the objective.
+        time_limit_s: wall time [s]; the best iterate is kept.
+        trust: first radius of the trust region, in scaled variables.
+        penalty: first ν.
+        on_iteration: sees every iteration; returns True to stop.
+        on_failure: "raise" a :class:`ConvergenceError` with the result as its report, or "return" the result.
+    """
+    check_on_failure(on_failure)
+    if method not in ("sl1qp", "fang2003"):
+        raise UnknownNameError("method", method, "solve_sqp", ("sl1qp", "fang2003"))
+    if projection not in ("h", "euclidean"):
+        raise UnknownNameError("projection", projection, "solve_sqp", ("h", "euclidean"))
+    if trust <= 0.0 or penalty <= 0.0 or tolerance <= 0.0:
+        raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
+    x = _inside(programme, frozen(start, None, name="start"))
+    from marey.numerics._sqp_trust import TrustSearch
+
+    search = TrustSearch(programme, x, tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
+    result = search.run()
+    raise_if_asked("SQP", result.status, result.advice, result, on_failure)
+    return result
+
+
+def _inside(programme: Programme, x: FloatArray) -> FloatArray:
+    lower, upper = programme.lower, programme.upper
+    if lower.shape != x.shape or upper.shape != x.shape:
+        raise InputError(f"start has {x.size} variables, the bounds {lower.size} and {upper.size}")
+    if not np.all(lower <= upper) or not np.all(programme.row_lower <= programme.row_upper):
+        raise InputError("a lower end is above its upper end", "Lower comes first")
+    return np.clip(x, lower, upper)
