@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.motion._mass import mass_weights
+from marey.motion import mass_weights
 from marey.skeleton import Skeleton, role_map
 
 _TIPS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}

@@ -7,7 +7,8 @@ from marey.motion._ground import align_to_ground, ground_height, standing_height
 from marey.motion._join import concatenate
 from marey.motion._keys import KeyFrames
 from marey.motion._markers import Markers
-from marey.motion._mass import centre_of_mass
+from marey.motion._mass import centre_of_mass, mass_weights
+from marey.motion._mass_tables import MASS_TABLES, BodySegment, MassTable, TrunkPart, mass_table
 from marey.motion._measures import mean_speed, root_speeds
 from marey.motion._mirror import mirror
 from marey.motion._motion import Contacts, LoadReport, Motion, Source
@@ -19,17 +20,21 @@ from marey.motion._resample import resample
 from marey.motion._time_base import TimeBase, check_time_base
 
 __all__ = [
+    "MASS_TABLES",
+    "BodySegment",
     "Contacts",
     "GaitCycle",
     "KeyFrames",
     "LoadReport",
     "Markers",
+    "MassTable",
     "Motion",
     "Phase",
     "Plant",
     "RelativeRoot",
     "Source",
     "TimeBase",
+    "TrunkPart",
     "align_to_ground",
     "cadence",
     "centre_of_mass",
@@ -46,6 +51,8 @@ __all__ = [
     "ground_height",
     "headings",
     "lowpass",
+    "mass_table",
+    "mass_weights",
     "mean_speed",
     "mirror",
     "place",

@@ -9,29 +9,10 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
+from marey.motion._mass_tables import mass_table
 from marey.motion._motion import Motion
 from marey.skeleton import RoleMap, Skeleton, role_map
 
-# mass of the segment / mass of the body, where it starts, where it ends, how far along its centre lies.
-# Men of [DeLeva1996]_ table 4; the trunk between mid-shoulder and mid-hip, the head between C7 and vertex, the hand
-# between wrist and third fingertip. The centre of the foot is that of [Winter2009]_ table 4.1: half way from the ankle
-# to the ball, since few skeletons have a heel. The masses add up to one.
-SEGMENTS: Final[tuple[tuple[float, tuple[str, ...], tuple[str, ...], float], ...]] = (
-    (0.0694, ("neck",), ("crown",), 0.4998),
-    (0.4346, ("left_shoulder", "right_shoulder"), ("left_hip", "right_hip"), 0.4310),
-    *(
-        segment
-        for side in ("left_", "right_")
-        for segment in (
-            (0.0271, (side + "shoulder",), (side + "elbow",), 0.5772),
-            (0.0162, (side + "elbow",), (side + "wrist",), 0.4574),
-            (0.0061, (side + "wrist",), (side + "fingertip",), 0.3624),
-            (0.1416, (side + "hip",), (side + "knee",), 0.4095),
-            (0.0433, (side + "knee",), (side + "ankle",), 0.4395),
-            (0.0137, (side + "ankle",), (side + "foot",), 0.5),
-        )
-    ),
-)
 _TIP_ROLES: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
 
 
@@ -61,14 +42,15 @@ def mass_weights(points: frozenset[str]) -> dict[str, float]:
     end is missing its centre is taken at the near end, where the near end is missing the segment is left out.
     """
     weights: dict[str, float] = {}
-    for mass, near, far, along in SEGMENTS:
+    for segment in mass_table().segments:
+        near, far = segment.near, segment.far
         if not points.issuperset(near):
             continue
-        along = along if points.issuperset(far) else 0.0
+        along = segment.along if points.issuperset(far) else 0.0
         for name in near:
-            weights[name] = weights.get(name, 0.0) + mass * (1.0 - along) / len(near)
+            weights[name] = weights.get(name, 0.0) + segment.share * (1.0 - along) / len(near)
         for name in far if along else ():
-            weights[name] = weights.get(name, 0.0) + mass * along / len(far)
+            weights[name] = weights.get(name, 0.0) + segment.share * along / len(far)
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
 

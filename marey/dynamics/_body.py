@@ -1,0 +1,161 @@
+"""Body: a skeleton with the masses, centres and inertias of its segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen
+from marey.dynamics._body_repair import body_roles, lost_bones, restore_bones
+from marey.dynamics._body_segments import capsule_lumps, joint_masses, stand_up, table_lumps
+from marey.motion import MassTable, Motion, mass_table, standing_height
+from marey.skeleton import Skeleton, role_map
+
+GRAVITY: Final = 9.81  # [m/s²]
+BODY_MASS_INDEX: Final = 73.0 / 1.741**2  # [kg/m²] the men measured for [DeLeva1996]_
+MIN_KNOWN_SHARE: Final = 0.5  # of the mass; a skeleton with fewer known segments is not taken for a human
+TRIANGLE_TOL: Final = 1e-9  # [-] relative; rounding of a thin rod
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Body:
+    """A skeleton whose joints carry mass: what each joint moves is one rigid piece.
+
+    Joints between two pieces of one segment (collars, twists, fingers, toes) carry none.
+    """
+
+    skeleton: Skeleton
+    masses: FloatArray  # (J,) [kg]
+    centres: FloatArray  # (J, 3) [m] in the joint's frame
+    inertias: FloatArray  # (J, 3, 3) [kg m²] about the centre, axes of the joint's frame
+    height_m: float
+    source: str = "given"  # the table that the masses come from
+    report: tuple[str, ...] = ()  # sentences: what was put back, guessed or left out
+
+    def __post_init__(self) -> None:
+        count = self.skeleton.num_joints
+        object.__setattr__(self, "masses", frozen(self.masses, count, name="masses"))
+        object.__setattr__(self, "centres", frozen(self.centres, count, 3, name="centres"))
+        object.__setattr__(self, "inertias", frozen(self.inertias, count, 3, 3, name="inertias"))
+        object.__setattr__(self, "report", tuple(self.report))
+        if (self.masses < 0.0).any() or self.masses.sum() <= 0.0:
+            raise InputError("masses must not be negative, and some must be positive")
+        _check_inertias(self.inertias, self.skeleton.names)
+
+    @classmethod
+    def from_motion(
+        cls,
+        motion: Motion,
+        mass_kg: float | None = None,
+        height_m: float | None = None,
+        *,
+        table: str = "deleva1996",
+    ) -> Body:
+        """Give mass to the body of a clip; bones that change length are given their mean.
+
+        Args:
+            motion: any clip; its lengths are kept.
+            mass_kg: 24.1 kg/m² times the height squared by default.
+            height_m: stature [m], measured on the skeleton by default. It sets the default mass and the size of hands
+                and feet only.
+            table: ``"deleva1996"`` or ``"winter2009"``.
+        """
+        return _build(_mean_skeleton(motion), mass_kg, height_m, mass_table(table))
+
+    @classmethod
+    def from_skeleton(
+        cls,
+        skeleton: Skeleton,
+        mass_kg: float | None = None,
+        height_m: float | None = None,
+        *,
+        table: str = "deleva1996",
+    ) -> Body:
+        """Give mass to a skeleton, first scaled to ``height_m`` [m] if that is given; see :meth:`from_motion`."""
+        if height_m is not None:
+            _positive(height_m, "height_m")
+            skeleton = skeleton.scaled(height_m / standing_height(restore_bones(skeleton)))
+        return _build(skeleton, mass_kg, height_m, mass_table(table))
+
+    @property
+    def mass_kg(self) -> float:
+        """Mass of the whole body [kg]."""
+        return float(self.masses.sum())
+
+    @property
+    def weight_n(self) -> float:
+        """Weight of the whole body [N]."""
+        return self.mass_kg * GRAVITY
+
+    def motion(self, motion: Motion) -> Motion:
+        """Return the clip on this body's own skeleton, with lost bones put back; rotations and root stay.
+
+        Raises:
+            InputError: the clip's joints are not the body's.
+        """
+        if motion.skeleton.names != self.skeleton.names:
+            raise InputError(
+                f"the body has the joints of '{self.skeleton.name}', the motion those of '{motion.skeleton.name}'",
+                "Make the body with Body.from_motion, or retarget the motion",
+            )
+        return replace(motion, skeleton=self.skeleton, translations=None, source=None)
+
+    def centre_of_mass(self, motion: Motion) -> FloatArray:
+        """Centre of mass ``(F, 3)`` [m] in world of every frame."""
+        positions, frames = self.motion(motion).joint_frames()
+        heavy = np.flatnonzero(self.masses)
+        points = positions[:, heavy] + frames[:, heavy] @ self.centres[heavy]
+        return np.einsum("p,fpi->fi", self.masses[heavy] / self.mass_kg, points)
+
+    def __repr__(self) -> str:
+        return f"Body('{self.skeleton.name}', {self.mass_kg:.1f} kg, {self.height_m:.2f} m, {self.source})"
+
+
+def _build(skeleton: Skeleton, mass_kg: float | None, height_m: float | None, table: MassTable) -> Body:
+    lost = lost_bones(skeleton)
+    skeleton = restore_bones(skeleton)
+    height = standing_height(skeleton) if height_m is None else _positive(height_m, "height_m")
+    mass = BODY_MASS_INDEX * height**2 if mass_kg is None else _positive(mass_kg, "mass_kg")
+    stand = stand_up(skeleton, body_roles(skeleton), height)
+    lumps, missing = table_lumps(stand, table, height, mass)
+    report = [f"put back the lost bones of {', '.join(lost)}"] if lost else []
+    if role_map(skeleton).profile == "guessed":
+        report.append("the parts of the body were guessed; see role_map(skeleton).report")
+    source = table.source
+    if sum(segment.share for segment in table.segments if segment.name not in missing) < MIN_KNOWN_SHARE:
+        lumps, source = capsule_lumps(skeleton, mass), "capsules of one density"
+        report.append("too few parts of a human body are known: masses are by the volume of capsules")
+    elif missing:
+        report.append(f"no joints for {', '.join(missing)}: the other segments share their mass")
+    return Body(skeleton, *joint_masses(lumps, skeleton.num_joints), height, source, tuple(report))
+
+
+def _mean_skeleton(motion: Motion) -> Skeleton:
+    skeleton = motion.skeleton
+    if motion.translations is None:
+        return skeleton
+    offsets = motion.translations.mean(axis=0)
+    offsets[0] = skeleton.offsets[0]
+    return Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips, skeleton.limits, skeleton.name)
+
+
+def _positive(value: float, name: str) -> float:
+    if not (np.isfinite(value) and value > 0.0):
+        raise InputError(f"{name} is {value}", "It must be a positive number")
+    return float(value)
+
+
+def _check_inertias(inertias: FloatArray, names: tuple[str, ...]) -> None:
+    """Every inertia must be symmetric, and no principal moment larger than the sum of the others."""
+    moments = np.linalg.eigvalsh(inertias)
+    scale = np.maximum(np.abs(inertias).max(axis=(1, 2)), 1e-300)
+    uneven = np.abs(inertias - inertias.transpose(0, 2, 1)).max(axis=(1, 2)) > TRIANGLE_TOL * scale
+    bad = uneven | (moments[:, 0] < -TRIANGLE_TOL * scale)
+    bad |= moments[:, 0] + moments[:, 1] < (1.0 - TRIANGLE_TOL) * moments[:, 2]
+    if bad.any():
+        raise InputError(
+            f"the inertia of '{names[int(np.argmax(bad))]}' belongs to no rigid body",
+            "It must be symmetric, and each principal moment at most the sum of the others",
+        )

@@ -1,0 +1,218 @@
+"""From a table of segments to the mass, centre and inertia that each joint carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.lie import SO3
+from marey.motion import BodySegment, MassTable, TrunkPart
+from marey.skeleton import RoleMap, Skeleton, capsules, foot_points, t_pose
+
+SIDES: Final = ("left_", "right_")
+UP: Final = np.array([0.0, 1.0, 0.0])
+FORWARD: Final = np.array([0.0, 0.0, 1.0])
+HEAD_M: Final = 0.2429 / 1.741  # [stature] C7 to vertex, men of [DeLeva1996]_ table 4
+HAND_M: Final = 0.1879 / 1.741  # [stature] wrist to third fingertip
+_SPINE: Final = ("pelvis", "spine1", "spine2", "spine3")
+_FLAT: Final = ("hand", "foot")  # palm and sole face down in the T-pose, so "back to front" is up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lump:
+    """Mass carried by a joint; centre and inertia about it in the frame of the joint."""
+
+    joint: int
+    mass: float
+    centre: FloatArray  # (3,) [m]
+    inertia: FloatArray  # (3, 3) [kg m²]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stand:
+    """A skeleton in the T-pose, with the landmarks that segments end at."""
+
+    roles: RoleMap
+    positions: FloatArray  # (J, 3) [m]
+    frames: SO3  # (J,) R_world_joint
+    landmarks: dict[str, FloatArray]  # (3,) [m] by name
+
+    def lump(self, joint: int, mass: float, centre: FloatArray, inertia: FloatArray) -> Lump:
+        """Turn a mass given in world to the frame of the joint that carries it."""
+        R = self.frames[joint].inverse()
+        matrix = R.matrix()
+        return Lump(joint, mass, R @ (centre - self.positions[joint]), matrix @ inertia @ matrix.T)
+
+    def middle(self, names: tuple[str, ...]) -> FloatArray | None:
+        """Middle of the landmarks; ``None`` if one is missing."""
+        if any(name not in self.landmarks for name in names):
+            return None
+        return np.mean([self.landmarks[name] for name in names], axis=0)
+
+
+def stand_up(skeleton: Skeleton, roles: RoleMap, stature_m: float) -> Stand:
+    """Take the T-pose and find the landmarks; those that no joint marks are put where the stature suggests."""
+    pose = t_pose(skeleton, roles)
+    positions, frames = pose.joint_positions(), pose.joint_rotations()
+    marks = {role: positions[joint] for role, joint in roles.joints.items()}
+    stand = Stand(roles, positions, frames, marks)
+    _add_head(stand, skeleton, stature_m)
+    _add_feet(stand, skeleton)
+    for side in SIDES:
+        _add_hand(stand, skeleton, side, stature_m)
+    return stand
+
+
+def _add_head(stand: Stand, skeleton: Skeleton, stature_m: float) -> None:
+    marks, head = stand.landmarks, stand.roles.get("head")
+    shoulders = stand.middle(("left_shoulder", "right_shoulder"))
+    if "neck" not in marks and shoulders is not None:
+        marks["neck"] = shoulders
+    if "neck" not in marks:
+        return
+    tip = None if head is None else stand.frames[head] @ skeleton.tips[head]
+    if head is None or tip is None or float(np.linalg.norm(tip)) < 1e-3:
+        marks["crown"] = marks["neck"] + HEAD_M * stature_m * UP
+    else:
+        marks["crown"] = stand.positions[head] + tip
+
+
+def _add_feet(stand: Stand, skeleton: Skeleton) -> None:
+    points = foot_points(skeleton, stand.roles)
+    at = points.positions(stand.positions, stand.frames)
+    for side in SIDES:
+        if side + "foot" not in stand.landmarks and side + "ball" in points.names:
+            stand.landmarks[side + "foot"] = at[points.index(side + "ball")]
+
+
+def _add_hand(stand: Stand, skeleton: Skeleton, side: str, stature_m: float) -> None:
+    marks, elbow = stand.landmarks, stand.roles.get(side + "elbow")
+    if side + "wrist" not in marks and elbow is not None:
+        marks[side + "wrist"] = stand.positions[elbow] + stand.frames[elbow] @ skeleton.tips[elbow]
+    if elbow is None or side + "wrist" not in marks:
+        return
+    forearm = marks[side + "wrist"] - marks[side + "elbow"]
+    length = float(np.linalg.norm(forearm))
+    if length > 1e-3:
+        marks[side + "fingertip"] = marks[side + "wrist"] + HAND_M * stature_m * forearm / length
+
+
+def table_lumps(stand: Stand, table: MassTable, stature_m: float, mass_kg: float) -> tuple[list[Lump], tuple[str, ...]]:
+    """Lumps of the segments that the skeleton has, ``mass_kg`` in all, and the names of those that it lacks."""
+    found = [(segment, _ends(stand, segment)) for segment in table.segments]
+    missing = tuple(segment.name for segment, ends in found if ends is None)
+    total = sum(segment.share for segment, ends in found if ends is not None)
+    lumps: list[Lump] = []
+    for segment, ends in found:
+        if ends is None:
+            continue
+        scaled = replace(segment, share=segment.share * mass_kg / total)
+        if segment.name == "trunk":
+            lumps += _trunk(stand, table.trunk_parts, scaled, ends)
+        else:
+            lumps.append(_segment(stand, scaled, ends, stature_m))
+    return lumps, missing
+
+
+def _ends(stand: Stand, segment: BodySegment) -> tuple[FloatArray, FloatArray] | None:
+    near, far = stand.middle(segment.near), stand.middle(segment.far)
+    if near is None or far is None or float(np.linalg.norm(far - near)) < 1e-4:
+        return None
+    return near, far
+
+
+def _segment(stand: Stand, segment: BodySegment, ends: tuple[FloatArray, FloatArray], stature_m: float) -> Lump:
+    near, far = ends
+    length = float(np.linalg.norm(far - near)) if segment.length is None else segment.length * stature_m
+    front = UP if segment.name.endswith(_FLAT) else FORWARD
+    inertia = segment.share * length**2 * _gyration(far - near, front, segment.radii)
+    carrier = _carrier(stand, segment)
+    return stand.lump(carrier, segment.share, near + segment.along * (far - near), inertia)
+
+
+def _carrier(stand: Stand, segment: BodySegment) -> int:
+    """The joint that moves a segment: the head for the head, else the joint it starts at, else the one before it."""
+    names = ("head", "neck", "spine3", "spine2", "spine1", "pelvis") if segment.name == "head" else segment.near
+    if segment.name.endswith("hand"):
+        names = (*names, names[0].replace("wrist", "elbow"))
+    return next((stand.roles[name] for name in names if name in stand.roles), 0)
+
+
+def _trunk(
+    stand: Stand, parts: tuple[TrunkPart, ...], trunk: BodySegment, ends: tuple[FloatArray, FloatArray]
+) -> list[Lump]:
+    """The three parts of the trunk, moved together so that their common centre is the printed one of the trunk."""
+    near, far = ends
+    total = sum(part.share for part in parts)
+    shift = trunk.along - sum(part.share * part.along for part in parts) / total
+    length = float(np.linalg.norm(far - near))
+    lumps: list[Lump] = []
+    for part in parts:
+        mass = trunk.share * part.share / total
+        inertia = mass * (part.length * length) ** 2 * _gyration(far - near, FORWARD, part.radii)
+        centre = near + (part.along + shift) * (far - near)
+        lumps.append(stand.lump(_spine_joint(stand, centre, far - near), mass, centre, inertia))
+    return lumps
+
+
+def _spine_joint(stand: Stand, centre: FloatArray, down: FloatArray) -> int:
+    """The highest joint of the spine that is not above a point of the trunk; the pelvis at least."""
+    spine = [stand.roles[role] for role in _SPINE if role in stand.roles]
+    below = [joint for joint in spine if float((stand.positions[joint] - centre) @ down) >= 0.0]
+    return below[-1] if below else (spine[0] if spine else 0)
+
+
+def _gyration(along: FloatArray, front: FloatArray, radii: tuple[float, float, float]) -> FloatArray:
+    """Matrix ``(3, 3)`` of squared radii of gyration for a segment that points ``along`` and faces ``front``."""
+    a = along / np.linalg.norm(along)
+    flat = front - a * float(a @ front)
+    if float(np.linalg.norm(flat)) < 1e-3:
+        flat = np.roll(a, 1) - a * float(a @ np.roll(a, 1))
+    s = flat / np.linalg.norm(flat)
+    axes = np.stack([s, np.cross(a, s), a])
+    return axes.T @ np.diag(np.square(radii)) @ axes
+
+
+def capsule_lumps(skeleton: Skeleton, mass_kg: float) -> list[Lump]:
+    """Lumps of the solid body drawn around a skeleton, all of one density; a point of mass if it has no extent."""
+    solid = capsules(skeleton)
+    if not len(solid):
+        return [Lump(0, mass_kg, np.zeros(3), 0.4 * mass_kg * 0.05**2 * np.eye(3))]
+    along = solid.ends - solid.starts
+    lengths = np.maximum(np.linalg.norm(along, axis=1), 1e-6)
+    radii = 0.5 * (solid.start_radii + solid.end_radii)
+    volumes = np.pi * radii**2 * (lengths + 4.0 / 3.0 * radii)
+    masses = mass_kg * volumes / volumes.sum()
+    return [
+        Lump(int(joint), float(mass), 0.5 * (a + b), _capsule_inertia(float(mass), b - a, float(r)))
+        for joint, mass, a, b, r in zip(solid.joints, masses, solid.starts, solid.ends, radii, strict=True)
+    ]
+
+
+def _capsule_inertia(mass: float, along: FloatArray, radius: float) -> FloatArray:
+    """Inertia of a cylinder closed by two half balls, about its centre."""
+    length = max(float(np.linalg.norm(along)), 1e-6)
+    balls = mass * (4.0 / 3.0 * radius) / (length + 4.0 / 3.0 * radius)
+    rod = mass - balls
+    axial = 0.5 * rod * radius**2 + 0.4 * balls * radius**2
+    across = rod * (length**2 / 12.0 + radius**2 / 4.0)
+    across += balls * (0.4 * radius**2 + 0.25 * length**2 + 0.375 * length * radius)
+    a = along / length if float(np.linalg.norm(along)) > 1e-9 else UP
+    return across * np.eye(3) + (axial - across) * np.outer(a, a)
+
+
+def joint_masses(lumps: list[Lump], num_joints: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Masses ``(J,)``, centres ``(J, 3)`` and inertias about them ``(J, 3, 3)``, by the parallel-axis theorem."""
+    masses, centres, inertias = np.zeros(num_joints), np.zeros((num_joints, 3)), np.zeros((num_joints, 3, 3))
+    for lump in lumps:
+        masses[lump.joint] += lump.mass
+        centres[lump.joint] += lump.mass * lump.centre
+    has_mass = masses > 0.0
+    centres[has_mass] /= masses[has_mass, None]
+    for lump in lumps:
+        d = lump.centre - centres[lump.joint]
+        inertias[lump.joint] += lump.inertia + lump.mass * (float(d @ d) * np.eye(3) - np.outer(d, d))
+    return masses, centres, 0.5 * (inertias + inertias.transpose(0, 2, 1))
