@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, centre_of_mass, contact_phases, detect_contacts
-from marey.motion import MASS_TABLES, mass_weights
+from marey.motion import MASS_TABLES, Motion, centre_of_mass, contact_phases, detect_contacts, mass_weights
 from marey.samples import jump
 from marey.skeleton import HUMAN, ROLES, Pose, RoleMap, Skeleton
 

@@ -1,0 +1,153 @@
+"""Inverse dynamics: the forces and torques that a motion needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen
+from marey.dynamics._body import GRAVITY, Body
+from marey.dynamics._inverse_states import States, states
+from marey.motion import Motion
+
+CUTOFF_HZ: Final = 6.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InverseDynamics:
+    """Forces, torques and momenta of F frames.
+
+    Wrenches are (force, moment), force first, as in [Fang2003]_; twists and wrenches of ``marey.lie`` have the turning
+    part first. The wrench is what the world must supply: gravity is already counted.
+    """
+
+    body: Body
+    rate_hz: float
+    states: States  # the smoothed motion that all the rest belongs to
+    wrench: FloatArray  # (F, 6) [N, N m] force and moment about the world origin, world axes
+    torques: FloatArray  # (F, J, 3) [N m] on each joint by its parent, in the joint's frame
+    com: FloatArray  # (F, 3) [m]
+    com_velocity: FloatArray  # (F, 3) [m/s]
+    com_acceleration: FloatArray  # (F, 3) [m/s²]
+    angular_momentum: FloatArray  # (F, 3) [kg m²/s] about the centre of mass
+    kinetic_energy: FloatArray  # (F,) [J]
+    gravity: float = GRAVITY
+
+    @property
+    def times(self) -> FloatArray:
+        """Time of each frame [s], from zero."""
+        return np.arange(len(self.wrench)) / self.rate_hz
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames there are."""
+        return len(self.wrench)
+
+    @property
+    def forces(self) -> FloatArray:
+        """Force ``(F, 3)`` [N] that the world must supply."""
+        return self.wrench[:, :3]
+
+    @property
+    def moments(self) -> FloatArray:
+        """Moment ``(F, 3)`` [N m] about the centre of mass that the world must supply: the rate of the momentum."""
+        return self.wrench[:, 3:] - np.cross(self.com, self.forces)
+
+    @property
+    def linear_momentum(self) -> FloatArray:
+        """Linear momentum ``(F, 3)`` [kg m/s]."""
+        return self.body.mass_kg * self.com_velocity
+
+    @property
+    def potential_energy(self) -> FloatArray:
+        """Potential energy ``(F,)`` [J], zero at height zero."""
+        return self.body.mass_kg * self.gravity * self.com[:, 1]
+
+    @property
+    def vertical_force(self) -> FloatArray:
+        """Upward force over body weight ``(F,)``."""
+        return self.wrench[:, 1] / self.body.weight_n
+
+    def motion(self) -> Motion:
+        """Return the smoothed clip that these forces belong to, on the body's skeleton."""
+        return Motion(self.body.skeleton, self.rate_hz, self.states.root_positions, self.states.rotations)
+
+    def __repr__(self) -> str:
+        return f"InverseDynamics({self.body!r}, {self.num_frames} frames, {self.rate_hz:g} Hz)"
+
+
+def inverse_dynamics(
+    body: Body,
+    motion: Motion,
+    *,
+    cutoff_hz: float | None = CUTOFF_HZ,
+    external: FloatArray | None = None,
+    gravity: float = GRAVITY,
+) -> InverseDynamics:
+    """Forces and torques that a clip needs, every frame at once (Newton-Euler on ball joints).
+
+    Without ``external`` forces everything that the world supplies acts on the root, so the wrench is right and the
+    torques on the way from the root to a foot on the ground are not: give the ground's forces to have those.
+
+    Args:
+        body: made by ``Body.from_motion(motion)``.
+        motion: at least three frames, with the joints of the body.
+        cutoff_hz: low-pass before differentiating, see ``smooth``; capped at 0.4 of the frame rate. ``None`` for
+            motions that are smooth already.
+        external: ``(F, J, 6)`` force [N] and moment about the world origin [N m] that act on the piece of each joint.
+        gravity: [m/s²] along -Y.
+
+    Raises:
+        InputError: fewer than three frames, other joints than the body's, or arrays of the wrong shape.
+    """
+    motion = body.motion(motion)
+    cutoff = None if cutoff_hz is None else min(cutoff_hz, 0.4 * motion.rate_hz)
+    return newton_euler(body, states(motion, cutoff), motion.rate_hz, external=external, gravity=gravity)
+
+
+def newton_euler(
+    body: Body,
+    given: States,
+    rate_hz: float = 1.0,
+    *,
+    external: FloatArray | None = None,
+    gravity: float = GRAVITY,
+) -> InverseDynamics:
+    """As :func:`inverse_dynamics` for positions, rates and accelerations that are known."""
+    from marey.dynamics._inverse_kernels import newton_euler as run
+
+    frames, joints = given.rotations.shape
+    if joints != body.skeleton.num_joints:
+        raise InputError(f"the states have {joints} joints, the body {body.skeleton.num_joints}")
+    push = np.zeros((0, joints, 6)) if external is None else frozen(external, frames, joints, 6, name="external")
+    roots = np.stack([given.root_positions, given.root_velocities, given.root_accelerations], axis=1)
+    torques, wrench, sums = run(
+        body.skeleton.parents,
+        body.skeleton.offsets,
+        body.masses,
+        body.centres,
+        body.inertias,
+        roots,
+        given.rotations.wxyz,
+        given.rates,
+        given.rate_changes,
+        push,
+        float(gravity),
+    )
+    mass = body.mass_kg
+    com, velocity, acceleration = (sums[:, k : k + 3] / mass for k in (0, 3, 6))
+    return InverseDynamics(
+        body=body,
+        rate_hz=rate_hz,
+        states=given,
+        wrench=wrench,
+        torques=torques,
+        com=com,
+        com_velocity=velocity,
+        com_acceleration=acceleration,
+        angular_momentum=sums[:, 9:12] - mass * np.cross(com, velocity),
+        kinetic_energy=sums[:, 12],
+        gravity=float(gravity),
+    )

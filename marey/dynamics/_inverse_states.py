@@ -1,0 +1,156 @@
+"""Positions, rates and accelerations of a clip: a zero-phase low-pass, then differences of fourth order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen
+from marey.lie import SO3
+from marey.motion import Motion
+
+MIN_FRAMES: Final = 3  # an acceleration needs three
+# five-point stencils of the first and second derivative, exact for quartics
+_FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
+_SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """What inverse dynamics needs of every frame: where each joint is, how fast it turns and how that changes."""
+
+    root_positions: FloatArray  # (F, 3) [m] in world
+    root_velocities: FloatArray  # (F, 3) [m/s]
+    root_accelerations: FloatArray  # (F, 3) [m/s²]
+    rotations: SO3  # (F, J) R_parent_joint
+    rates: FloatArray  # (F, J, 3) [rad/s] against the parent, in the joint's frame
+    rate_changes: FloatArray  # (F, J, 3) [rad/s²] time derivatives of the rates, in the joint's frame
+
+    def __post_init__(self) -> None:
+        frames, joints = self.rotations.shape
+        for name in ("root_positions", "root_velocities", "root_accelerations"):
+            object.__setattr__(self, name, frozen(getattr(self, name), frames, 3, name=name))
+        for name in ("rates", "rate_changes"):
+            object.__setattr__(self, name, frozen(getattr(self, name), frames, joints, 3, name=name))
+
+
+def states(motion: Motion, cutoff_hz: float | None = None) -> States:
+    r"""Differentiate a clip, smoothed first if a cutoff is given.
+
+    Velocities and accelerations are five-point differences; past the ends the clip is continued with a constant
+    acceleration. Rates of joints come from differences of quaternions of continuous sign,
+
+    .. math:: \omega = 2\,\mathrm{vec}(\bar q\,\dot q), \qquad \dot\omega = 2\,\mathrm{vec}(\bar q\,\ddot q),
+
+    in the joint's frame; for a turn by θ a frame the rate is exact to :math:`(\theta/2)^4/30`.
+
+    Args:
+        motion: at least three frames.
+        cutoff_hz: see :func:`smooth`; ``None`` differentiates the clip as it is.
+
+    Raises:
+        InputError: fewer than three frames, or a cutoff that is not between zero and half the frame rate.
+    """
+    if motion.num_frames < MIN_FRAMES:
+        raise InputError(
+            f"'{motion.name}' has {motion.num_frames} frames", f"An acceleration needs at least {MIN_FRAMES}"
+        )
+    if cutoff_hz is not None:
+        motion = smooth(motion, cutoff_hz)
+    velocities, accelerations = differences(motion.root_positions, motion.rate_hz)
+    wxyz = motion.rotations.continuous().wxyz
+    first, second = differences(wxyz, motion.rate_hz)
+    return States(
+        motion.root_positions,
+        velocities,
+        accelerations,
+        motion.rotations,
+        _twice_vector(wxyz, first),
+        _twice_vector(wxyz, second),
+    )
+
+
+def smooth(motion: Motion, cutoff_hz: float) -> Motion:
+    r"""Remove what moves faster than ``cutoff_hz``, without delay and without pulling at the ends of the clip.
+
+    The smooth path :math:`x` minimises :math:`\sum (x_k - y_k)^2 + \lambda \sum (\Delta^3 x_k)^2`
+    ([Whittaker1923]_). Inside the clip this is a zero-phase filter of gain
+    :math:`1 / (1 + \lambda (2 \sin \pi f / f_s)^6)`, and λ is set so that the gain at the cutoff is
+    :math:`1/\sqrt2`. Towards its ends the path goes on with a constant acceleration, where a filter that reflects the
+    clip makes the acceleration vanish; forces need that. Rotations are filtered as quaternions of continuous sign and
+    normalised, as in ``marey.motion.lowpass``.
+
+    Args:
+        motion: any clip of at least four frames; a shorter one is returned as it is.
+        cutoff_hz: between 0 and half the frame rate.
+    """
+    if not 0.0 < cutoff_hz < 0.5 * motion.rate_hz:
+        limit = 0.5 * motion.rate_hz
+        raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {limit:g}")
+    wxyz = motion.rotations.continuous().wxyz
+    turned = smooth_values(wxyz, motion.rate_hz, cutoff_hz)
+    lost = np.linalg.norm(turned, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
+    return replace(
+        motion,
+        root_positions=smooth_values(motion.root_positions, motion.rate_hz, cutoff_hz),
+        rotations=SO3(np.where(lost, wxyz, turned)),
+        source=None,
+    )
+
+
+def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> FloatArray:
+    """As :func:`smooth`, for plain arrays ``(F, ...)`` sampled at ``rate_hz``."""
+    count = len(values)
+    if count < 4:
+        return values
+    stiffness = (np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6
+    columns = values.reshape(count, -1)
+    start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
+    line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
+    return (line + _solve_banded(_roughness(count, stiffness), columns - line)).reshape(values.shape)
+
+
+def _roughness(count: int, stiffness: float) -> FloatArray:
+    r"""Upper bands ``(4, F)`` of :math:`I + \lambda D^T D` with third differences :math:`D`."""
+    bands = np.zeros((4, count))
+    row = np.array([-1.0, 3.0, -3.0, 1.0])
+    for i in range(4):
+        for j in range(i, 4):
+            bands[3 - (j - i), j : count - 3 + j] += stiffness * row[i] * row[j]
+    bands[3] += 1.0
+    return bands
+
+
+def _solve_banded(bands: FloatArray, right: FloatArray) -> FloatArray:
+    from scipy.linalg import solveh_banded
+
+    return cast(FloatArray, cast(Any, solveh_banded)(bands, right, check_finite=False))
+
+
+def differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
+    """First and second time derivatives of ``(F, ...)``, ``F >= 3``, continued with a constant acceleration."""
+    padded = np.concatenate([_before(values, 2), _before(values, 1), values, *_after(values)])
+    count = len(values)
+    first, second = (
+        sum((weight * padded[k : k + count] for k, weight in enumerate(stencil)), np.zeros_like(values))
+        for stencil in (_FIRST, _SECOND)
+    )
+    return first * rate_hz, second * rate_hz**2
+
+
+def _before(values: FloatArray, steps: int) -> FloatArray:
+    """The value ``steps`` before the first on the parabola through the first three."""
+    a, b, c = values[0], values[1], values[2]
+    return (a + steps * (a - b) + 0.5 * steps * (steps + 1) * (a - 2.0 * b + c))[None]
+
+
+def _after(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return _before(values[::-1], 1), _before(values[::-1], 2)
+
+
+def _twice_vector(wxyz: FloatArray, change: FloatArray) -> FloatArray:
+    """Twice the vector part of the conjugate of ``wxyz`` times ``change``, both ``(..., 4)``."""
+    w, v = wxyz[..., :1], wxyz[..., 1:]
+    return 2.0 * (w * change[..., 1:] - change[..., :1] * v - np.cross(v, change[..., 1:]))
