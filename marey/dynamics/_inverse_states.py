@@ -124,7 +124,7 @@ def _roughness(count: int, stiffness: float) -> FloatArray:
 
 
 def _solve_banded(bands: FloatArray, right: FloatArray) -> FloatArray:
-    from scipy.linalg import solveh_banded
+    from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
 
     return cast(FloatArray, cast(Any, solveh_banded)(bands, right, check_finite=False))
 
