@@ -1,0 +1,160 @@
+"""Closed-form inverse kinematics of a planted leg: hip, knee, ankle and toe from the root and one swivel angle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.spacetime._jets import (
+    Columns,
+    Jet,
+    JetFunction,
+    Tape,
+    Vector,
+    added,
+    angle,
+    cross,
+    dot,
+    euler_angles,
+    rotated,
+    scaled,
+    times_constant,
+    times_matrix,
+    times_vector,
+    unit,
+)
+
+STRETCH_EPS: Final = 1e-12  # [m^4] rounds the corner of the stretched leg; 1e-6 would move the foot by 0.2 mm
+NUM_VARIABLES: Final = 8  # root position 3, root angles 3, swivel, heel lift
+NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
+NUM_PLANT: Final = 8  # pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m]
+STRETCH: Final = 8  # row of the square distance hip to ankle over the square length of the leg
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leg:
+    """Geometry of a leg of a tree: every frame at zero angles, every length [m]."""
+
+    dofs: IntArray  # (8,) hip 3, knee, ankle 3, toe
+    root_axes: FloatArray  # (3, 3) successive turns of the root
+    hip_offset: FloatArray  # (3,) in the pelvis
+    hip_frame: FloatArray  # (3, 3) R_pelvis_hip before it turns
+    hip_axes: FloatArray  # (3, 3)
+    thigh: FloatArray  # (3,) unit, hip to knee in the thigh
+    knee_frame: FloatArray  # (3, 3) R_thigh_knee before it turns
+    knee_axis: FloatArray  # (3,) in the knee
+    flexion: FloatArray  # (3,) unit, about which the shank goes backward, in the thigh; plus or minus the knee's axis
+    ankle_frame: FloatArray  # (3, 3) R_shank_ankle before it turns
+    ankle_axes: FloatArray  # (3, 3)
+    foot_flat: FloatArray  # (3, 3) R_world_foot of a flat foot that points to +Z
+    lengths: tuple[float, float]  # thigh, shank
+    straight: float  # [rad] knee bend at zero angle
+    knee_sign: float
+    toe_flat: float  # [rad] toe angle on a flat foot
+    toe_sign: float
+    ball: FloatArray  # (3,) ball of the foot from the ankle, flat foot pointing to +Z
+    heel: FloatArray  # (3,) hind end of the sole from the ankle
+    tip: FloatArray  # (3,) front end of the sole from the ankle
+    half_width: float  # of the sole
+
+    @property
+    def reach(self) -> float:
+        """Length of the stretched leg [m]."""
+        return sum(self.lengths)
+
+
+def record_leg(leg: Leg) -> JetFunction:
+    r"""Angles of a leg whose foot is planted, as a function of the root, a swivel and the lift of the heel.
+
+    .. math:: x = \frac{l_1^2 - l_2^2 + L^2}{2L},\quad r = \sqrt{l_1^2 - x^2},\quad
+        k = h + x\hat n + r(\cos\phi\,\hat u + \sin\phi\,\hat n\times\hat u)
+
+    [Safonova2006]_ §3.1.2, with :math:`\hat u` the heading of the foot across the line from hip to ankle: unlike the
+    front of the pelvis it is never along that line, however deep the crouch. The square root is rounded near the
+    stretched leg. Nine outputs: hip 3, knee, ankle 3, toe, and the stretch.
+    """
+    tape = Tape(NUM_VARIABLES, NUM_PLANT)
+    z, plant = tape.variables(), tape.data()
+    pelvis = _pelvis(leg, z)
+    hip = added(z[:3], times_constant(pelvis, leg.hip_offset))
+    lift = _foot_turn(plant, z[7])
+    ankle = added(plant[:3], times_vector(lift, plant[5:8]))
+    line = [a - h for a, h in zip(ankle, hip, strict=True)]
+    square = dot(line, line)
+    thigh, bend = _thigh(leg, line, square, plant, z[6])
+    hips = euler_angles(leg.hip_axes, _between(times_matrix(pelvis, leg.hip_frame), thigh))
+    knee = (bend - leg.straight) * leg.knee_sign
+    shank = rotated(times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
+    foot = times_matrix(lift, leg.foot_flat)
+    ankles = euler_angles(leg.ankle_axes, _between(times_matrix(shank, leg.ankle_frame), foot))
+    toe = z[7] * -leg.toe_sign + leg.toe_flat
+    return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2])
+
+
+def plant_data(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: bool = False) -> FloatArray:
+    """Numbers ``(8,)`` of a plant for :func:`record_leg`.
+
+    Args:
+        leg: whose foot it is.
+        position: middle of the sole on the ground (3,) [m].
+        heading_rad: where the foot points, 0 is +Z.
+        on_heel: the foot turns about the hind end of its sole, not about its ball.
+    """
+    c, s = np.cos(heading_rad), np.sin(heading_rad)
+    turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+    pivot = leg.heel if on_heel else leg.ball
+    return np.concatenate([position + turn @ (pivot - sole_centre(leg)), [c, s], -pivot])
+
+
+def sole_centre(leg: Leg) -> FloatArray:
+    """Middle of the sole, on the ground, from the ankle in the axes of a flat foot (3,) [m]."""
+    return 0.5 * (leg.heel + leg.tip)
+
+
+def _pelvis(leg: Leg, z: Vector) -> Columns:
+    zero = z[0] * 0.0
+    columns: Columns = [[zero + float(i == j) for i in range(3)] for j in range(3)]
+    for axis, turn in zip(leg.root_axes, z[3:6], strict=True):
+        columns = rotated(columns, axis, turn)
+    return columns
+
+
+def _foot_turn(plant: Vector, lift: Jet) -> Columns:
+    """Heading, then the lift of the heel about the X axis: where the axes of the flat foot go."""
+    c, s = plant[3], plant[4]
+    zero = c * 0.0
+    heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
+    return rotated(heading, np.array([1.0, 0.0, 0.0]), lift)
+
+
+def _thigh(leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet) -> tuple[Columns, Jet]:
+    """World frame of the thigh, and the bend of the knee [rad]."""
+    l1, l2 = leg.lengths
+    length = square.root()
+    n = scaled(line, length.reciprocal())
+    x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
+    w = -(x * x) + l1**2
+    r = ((w + (w * w + STRETCH_EPS).root()) * 0.5).root()
+    side = _knee_side(n, plant, swivel)
+    along = unit(added(scaled(n, x), scaled(side, r)))
+    hinge = cross(side, n)
+    front = cross(along, hinge)
+    local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
+    thigh = [times_constant([along, hinge, front], local[:, j]) for j in range(3)]
+    return thigh, angle(r * length, x * (length - x) - r * r)
+
+
+def _knee_side(n: Vector, plant: Vector, swivel: Jet) -> Vector:
+    """Unit direction across the leg in which the knee bends."""
+    heading = [plant[4], plant[3] * 0.0, plant[3]]
+    along = dot(heading, n)
+    u = unit([h - along * x for h, x in zip(heading, n, strict=True)])
+    return added(scaled(u, swivel.cosine()), scaled(cross(n, u), swivel.sine()))
+
+
+def _between(first: Columns, second: Columns) -> Columns:
+    """Columns of ``first^T second``."""
+    return [[dot(axis, column) for axis in first] for column in second]
