@@ -53,7 +53,6 @@ def draw(report: dict[str, Any], file: Path) -> None:
         axes[1, 3].plot(list(steps), [steps[s][key] for s in steps], ".-", label=label)
     axes[1, 3].set(xlabel="fixed step of the transpose", ylabel="share")
     axes[1, 3].legend(fontsize=8)
-    axes[1, 2].legend(fontsize=7)
     what = f"limits: {report['limits']}, {report['slot_ms']:g} ms a frame, clips: {', '.join(report['clips'][:6])}"
     figure.suptitle(f"Solvers of inverse kinematics in the same slot of time ({what})")
     figure.savefig(file, dpi=80)

@@ -17,7 +17,6 @@ from marey.kinematics import (
     OrientationTask,
     PointTask,
     PoseTask,
-    point_jacobian,
     solve_ik,
     track,
 )
@@ -38,7 +37,7 @@ from marey.kinematics._solvers_space_kernels import (
 )
 from marey.lie import SO3, right_jacobian
 from marey.numerics import SolveStatus
-from marey.skeleton import Pose, Skeleton, SkeletonDraft, joint_positions
+from marey.skeleton import Pose, Skeleton, SkeletonDraft, joint_frames, joint_positions
 
 UNIT_M = 0.20
 GOALS = ("left_hand", "right_hand", "left_ankle", "right_ankle", "pelvis", "head")
@@ -131,6 +130,13 @@ def follow(poses: list[Pose], method: str = "projected-lm", **options: object) -
 
 def median_units(results: list) -> float:
     return float(np.median([r.objective for r in results])) / UNIT_M**2
+
+
+def ends_in(parents: np.ndarray, end: int, joint: int) -> bool:
+    """Whether turning a joint moves the end."""
+    while end != -1 and end != joint:
+        end = int(parents[end])
+    return end == joint
 
 
 def prepared(tasks: list, limits: BoxLimits | None = None, start: Pose | None = None):
@@ -385,46 +391,64 @@ def test_engell_15_an_unreachable_goal_ends_in_a_kkt_point():
         assert result.projected_gradient < 1e-4 * (1.0 + result.objective)
 
 
+JOINTS = [REF71.index(name) for name in GOALS]
+TURNED = np.array([[ends_in(REF71.parents, goal, j) for j in range(REF71.num_joints)] for goal in JOINTS])
+ROWS = BOX.high.ravel() != 0.0  # freedoms that the joints have
+
+
+def unpacked(z: np.ndarray) -> np.ndarray:
+    vectors = np.zeros(3 * REF71.num_joints)
+    vectors[ROWS] = z[3:]
+    return vectors.reshape(-1, 3)
+
+
+def residual(z: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    places = joint_positions(REF71, z[None, :3], SO3.exp(unpacked(z)[None]).wxyz)[0]
+    return (places[JOINTS] - wanted).ravel()
+
+
+def derivative(z: np.ndarray) -> np.ndarray:
+    """World axes of the rotation vectors, crossed with the arms to the goals below them."""
+    vectors = unpacked(z)
+    places, turns = joint_frames(REF71, z[None, :3], SO3.exp(vectors[None]).wxyz)
+    axes = turns[0].matrix() @ right_jacobian(vectors)
+    arms = (places[0][JOINTS][:, None] - places[0][None]) * TURNED[..., None]
+    columns = np.cross(np.swapaxes(axes, 1, 2)[None], arms[:, :, None])  # (goals, joints, axes, xyz)
+    turned = columns.transpose(0, 3, 1, 2).reshape(3 * len(JOINTS), -1)[:, ROWS]
+    return np.concatenate([np.tile(np.eye(3), (len(JOINTS), 1)), turned], axis=1)
+
+
 def general_solvers(before: Pose, wanted: np.ndarray) -> float:
     """Lowest objective that scipy's TRF and L-BFGS-B find under the same boxes, from the same start."""
     from scipy.optimize import least_squares, minimize
 
-    joints, rows = [REF71.index(name) for name in GOALS], BOX.high.ravel() != 0.0
-    low, high = np.r_[[-50.0] * 3, BOX.low.ravel()[rows]], np.r_[[50.0] * 3, BOX.high.ravel()[rows]]
+    low, high = np.r_[[-50.0] * 3, BOX.low.ravel()[ROWS]], np.r_[[50.0] * 3, BOX.high.ravel()[ROWS]]
     low[3:6], high[3:6] = -6.0, 6.0  # the root turns freely
-
-    def unpacked(z: np.ndarray) -> tuple[Pose, np.ndarray]:
-        vectors = np.zeros(3 * REF71.num_joints)
-        vectors[rows] = z[3:]
-        return pose_of(vectors.reshape(-1, 3), z[:3]), vectors.reshape(-1, 3)
-
-    def residual(z: np.ndarray) -> np.ndarray:
-        return (unpacked(z)[0].joint_positions()[joints] - wanted).ravel()
-
-    def derivative(z: np.ndarray) -> np.ndarray:
-        pose, vectors = unpacked(z)
-        full = np.concatenate([point_jacobian(pose, j) for j in joints])
-        turns = np.einsum("rjc,jck->rjk", full[:, 3:].reshape(len(full), -1, 3), right_jacobian(vectors))
-        return np.concatenate([full[:, :3], turns.reshape(len(full), -1)[:, rows]], axis=1)
-
-    z = np.clip(np.concatenate([before.root_position, before.rotations.log().ravel()[rows]]), low, high)
-    trf = least_squares(residual, z, derivative, bounds=(low - 1e-9, high + 1e-9), max_nfev=100).cost * 2.0
+    z = np.clip(np.concatenate([before.root_position, before.rotations.log().ravel()[ROWS]]), low, high)
+    bounds = (low - 1e-9, high + 1e-9)
+    trf = least_squares(residual, z, lambda z, _: derivative(z), bounds=bounds, max_nfev=100, args=(wanted,)).cost
     down = minimize(
-        lambda z: (residual(z) @ residual(z), 2.0 * derivative(z).T @ residual(z)),
+        lambda z: ((e := residual(z, wanted)) @ e, 2.0 * derivative(z).T @ e),
         z,
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(low, high, strict=True)),
         options={"maxiter": 200},
     )
-    return min(trf, float(down.fun))
+    return min(2.0 * trf, float(down.fun))
+
+
+def test_the_oracles_derivative_is_that_of_its_residual():
+    rng = np.random.default_rng(5)
+    z, wanted, h = rng.normal(0.0, 0.4, 3 + int(ROWS.sum())), np.zeros((len(GOALS), 3)), 1e-6
+    numeric = [(residual(z + h * e, wanted) - residual(z - h * e, wanted)) / (2 * h) for e in np.eye(len(z))]
+    np.testing.assert_allclose(derivative(z), np.stack(numeric, axis=1), atol=1e-8)
 
 
 def share_as_low_as_general_solvers(frames: int) -> float:
     poses, good = smooth_motion(16, 0.3, frames + 1), 0
-    joints = [REF71.index(name) for name in GOALS]
     for k, (before, pose) in enumerate(pairwise(poses)):
-        places = pose.joint_positions()[joints]
+        places = pose.joint_positions()[JOINTS]
         wanted = places if k % 2 else places[4] + 1.15 * (places - places[4])  # every other frame out of reach
         tasks = [PointTask(name, place) for name, place in zip(GOALS, wanted, strict=True)]
         ours = solve_ik(REF71, tasks, start=before, limits=BOX, tolerance_m=1e-4, on_failure="return").objective
@@ -433,12 +457,12 @@ def share_as_low_as_general_solvers(frames: int) -> float:
 
 
 def test_engell_16_the_default_is_as_low_as_general_solvers_on_a_few_frames():
-    assert share_as_low_as_general_solvers(2) == 1.0
+    assert share_as_low_as_general_solvers(6) == 1.0
 
 
 @pytest.mark.slow
-def test_engell_16_the_default_is_as_low_as_general_solvers_on_100_frames():
-    assert share_as_low_as_general_solvers(100) >= 0.98  # the check asks for 500; scipy takes seconds for each
+def test_engell_16_the_default_is_as_low_as_general_solvers_on_500_frames():
+    assert share_as_low_as_general_solvers(500) >= 0.98
 
 
 def test_engell_18_two_runs_give_the_same_bits():
