@@ -1,0 +1,120 @@
+"""Aggregate momentum and force of a tree, and six ways to differentiate them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, UnknownNameError
+from marey.dynamics._body import GRAVITY
+from marey.dynamics._states import AnyTree, full_states, gravity_vector, whole
+from marey.dynamics._tree import JointTree
+from marey.dynamics._tree_simplified import reduced
+
+Method = Literal["linear-time", "direct", "pinocchio", "forward", "central", "richardson"]
+States = tuple[FloatArray, FloatArray, FloatArray]
+Blocks = tuple[FloatArray, FloatArray]  # momentum and force (2, F, 6); dp/dq, dp/dqd, df/dq, df/dqd (4, F, 6, D)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """What Newton's laws ask of the world at each frame.
+
+    Momentum and wrench are (linear, angular) and (force, moment), about the origin of the world and in its axes: the
+    order of [Fang2003]_ and of Pinocchio's ``Force``, not the (torque, force) of the rest of the library. The wrench
+    is what contacts must supply: gravity is already taken off, so that it is zero in flight.
+    """
+
+    momentum: FloatArray  # (F, 6) [kg m/s], [kg m^2/s]
+    wrench: FloatArray  # (F, 6) [N], [N m]
+    mass: float  # [kg]
+    com: FloatArray  # (F, 3) [m]
+    com_velocity: FloatArray  # (F, 3) [m/s]
+    angular_momentum: FloatArray  # (F, 3) [kg m^2/s] about the centre of mass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AggregateJacobians:
+    """Momentum and wrench as in :class:`Aggregate`, and how they change with the coordinates and their rates."""
+
+    momentum: FloatArray  # (F, 6)
+    wrench: FloatArray  # (F, 6)
+    dp_dq: FloatArray  # (F, 6, D)
+    dp_dqd: FloatArray
+    df_dq: FloatArray
+    df_dqd: FloatArray
+    df_dqdd: FloatArray
+
+
+def aggregate(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, gravity: float = GRAVITY) -> Aggregate:
+    """Aggregate momentum and force by the Newton-Euler recursion ([Fang2003]_ B.1-B.6).
+
+    Args:
+        tree: the body.
+        q, qd, qdd: coordinates and their rates ``(F, D)``.
+        gravity: downward acceleration of free fall [m/s^2]; zero in space.
+    """
+    from marey.dynamics._aggregate_kernels import newton_euler
+
+    states = full_states(tree, q, qd, qdd)
+    (momentum, wrench), com = newton_euler(whole(tree).arrays, states, gravity_vector(gravity))
+    spin = momentum[:, 3:] - np.cross(com, momentum[:, :3])
+    return Aggregate(momentum, wrench, tree.mass, com, momentum[:, :3] / tree.mass, spin)
+
+
+def aggregate_jacobians(
+    tree: AnyTree,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    *,
+    gravity: float = GRAVITY,
+    method: Method = "linear-time",
+) -> AggregateJacobians:
+    """Aggregate momentum and force with their Jacobians.
+
+    Args:
+        tree: the body.
+        q, qd, qdd: coordinates and their rates ``(F, D)``.
+        gravity: downward acceleration of free fall [m/s^2].
+        method: ``"linear-time"``, Fang's recursion from the leaves to the base, whose cost grows with the number of
+            joints; ``"direct"``, Newton-Euler with a tangent for every coordinate, which grows with its square;
+            ``"pinocchio"``, its centroidal derivatives; ``"forward"``, ``"central"`` and ``"richardson"`` (order six),
+            finite differences of Newton-Euler, the baselines of [Fang2003]_ fig. 7.9.
+    """
+    if method not in get_args(Method):
+        raise UnknownNameError("method", method, "aggregate_jacobians", get_args(Method))
+    states = full_states(tree, q, qd, qdd)
+    (p, f), blocks = _by_method(method)(whole(tree), states, gravity_vector(gravity))
+    dp_dq, dp_dqd, df_dq, df_dqd = reduced(tree, blocks)
+    return AggregateJacobians(p, f, dp_dq, dp_dqd, df_dq, df_dqd, dp_dqd)
+
+
+def _by_method(method: str) -> Callable[[JointTree, States, FloatArray], Blocks]:
+    if method == "linear-time":
+        return _linear_time
+    if method == "direct":
+        return _direct
+    if method == "pinocchio":
+        from marey.dynamics._tree_pinocchio import centroidal_blocks
+
+        return centroidal_blocks
+    from marey.dynamics._aggregate_differences import difference_blocks
+
+    return lambda tree, states, gravity: difference_blocks(tree, states, gravity, method)
+
+
+def _linear_time(tree: JointTree, states: States, gravity: FloatArray) -> Blocks:
+    from marey.dynamics._aggregate_kernels import linear_time
+
+    return linear_time(tree.arrays, states, gravity)
+
+
+def _direct(tree: JointTree, states: States, gravity: FloatArray) -> Blocks:
+    from marey.dynamics._aggregate_direct_kernels import direct
+
+    return direct(tree.arrays, states, gravity)

@@ -1,0 +1,148 @@
+"""Compiled spatial algebra: twists, wrenches and spatial inertias as tuples of numbers.
+
+A twist is (angular, linear), a wrench (force, moment), so that the half that no shift of origin changes comes first in
+both and one cross product serves both ([Fang2003]_ app. A). An inertia is (mass, first moment, second moment about the
+origin), a rate of inertia the same without a mass. Second moments are ``xx, yy, zz, xy, xz, yz``.
+"""
+
+from __future__ import annotations
+
+from marey.base import FloatArray, kernel
+
+Vector = tuple[float, float, float]
+Symmetric = tuple[float, float, float, float, float, float]
+Spatial = tuple[Vector, Vector]
+Rate = tuple[Vector, Symmetric]
+
+
+@kernel
+def row3(array: FloatArray, i: int) -> Vector:
+    """Row ``i`` of an array ``(n, 3)``."""
+    return array[i, 0], array[i, 1], array[i, 2]
+
+
+@kernel
+def row6(array: FloatArray, i: int) -> Spatial:
+    """Row ``i`` of an array ``(n, 6)``, as two halves."""
+    return (array[i, 0], array[i, 1], array[i, 2]), (array[i, 3], array[i, 4], array[i, 5])
+
+
+@kernel
+def put6(array: FloatArray, i: int, x: Spatial) -> None:
+    """Write both halves into row ``i``."""
+    array[i, 0], array[i, 1], array[i, 2] = x[0]
+    array[i, 3], array[i, 4], array[i, 5] = x[1]
+
+
+@kernel
+def add6(array: FloatArray, i: int, x: Spatial) -> None:
+    """Add both halves to row ``i``."""
+    array[i, 0] += x[0][0]
+    array[i, 1] += x[0][1]
+    array[i, 2] += x[0][2]
+    array[i, 3] += x[1][0]
+    array[i, 4] += x[1][1]
+    array[i, 5] += x[1][2]
+
+
+@kernel
+def plus(a: Vector, b: Vector) -> Vector:
+    """Sum of two vectors."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@kernel
+def times(s: float, a: Vector) -> Vector:
+    """Vector ``a``, ``s`` times as long."""
+    return s * a[0], s * a[1], s * a[2]
+
+
+@kernel
+def dot(a: Vector, b: Vector) -> float:
+    """Scalar product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def cross(a: Vector, b: Vector) -> Vector:
+    """Vector product."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def turn(R: FloatArray, i: int, a: Vector) -> Vector:
+    """Vector ``a`` turned by the matrix ``R[i]``."""
+    return (
+        R[i, 0, 0] * a[0] + R[i, 0, 1] * a[1] + R[i, 0, 2] * a[2],
+        R[i, 1, 0] * a[0] + R[i, 1, 1] * a[1] + R[i, 1, 2] * a[2],
+        R[i, 2, 0] * a[0] + R[i, 2, 1] * a[1] + R[i, 2, 2] * a[2],
+    )
+
+
+@kernel
+def sum6(x: Spatial, y: Spatial) -> Spatial:
+    """Sum of two twists, or of two wrenches."""
+    return plus(x[0], y[0]), plus(x[1], y[1])
+
+
+@kernel
+def times6(s: float, x: Spatial) -> Spatial:
+    """Twist or wrench ``x``, ``s`` times as large."""
+    return times(s, x[0]), times(s, x[1])
+
+
+@kernel
+def cross6(v: Spatial, x: Spatial) -> Spatial:
+    r"""Spatial cross product of a twist with a twist or a wrench, (A.7).
+
+    .. math:: v \times x = (v_a \times x_a,\; v_b \times x_a + v_a \times x_b)
+    """
+    return cross(v[0], x[0]), plus(cross(v[1], x[0]), cross(v[0], x[1]))
+
+
+@kernel
+def pair(twist: Spatial, wrench: Spatial) -> float:
+    """Power of a wrench along a twist: halves are swapped, (A.18)."""
+    return dot(twist[0], wrench[1]) + dot(twist[1], wrench[0])
+
+
+@kernel
+def symmetric_times(J: Symmetric, a: Vector) -> Vector:
+    """Symmetric matrix times a vector."""
+    return (
+        J[0] * a[0] + J[3] * a[1] + J[4] * a[2],
+        J[3] * a[0] + J[1] * a[1] + J[5] * a[2],
+        J[4] * a[0] + J[5] * a[1] + J[2] * a[2],
+    )
+
+
+@kernel
+def inertia_times(m: float, h: Vector, J: Symmetric, v: Spatial) -> Spatial:
+    r"""Momentum of an inertia that moves with twist ``v``: (A.16), repaired.
+
+    .. math:: p = (m v_b + v_a \times h,\; J v_a + h \times v_b)
+
+    With ``m = 0`` it is a rate of inertia times a twist.
+    """
+    linear = plus(times(m, v[1]), cross(v[0], h))
+    return linear, plus(symmetric_times(J, v[0]), cross(h, v[1]))
+
+
+@kernel
+def inertia_rate(m: float, h: Vector, J: Symmetric, s: Spatial) -> Rate:
+    r"""Rate of an inertia that is carried along a twist: :math:`\tilde s I - I \tilde s`, nine numbers.
+
+    .. math:: \eta = s_a \times h + m s_b,\qquad
+        S = \tilde s_a J - J \tilde s_a + 2 (h\cdot s_b) E - h s_b^T - s_b h^T
+    """
+    (x, y, z), u = s
+    spread = 2.0 * dot(h, u)
+    S = (
+        2.0 * (y * J[4] - z * J[3] - h[0] * u[0]) + spread,
+        2.0 * (z * J[3] - x * J[5] - h[1] * u[1]) + spread,
+        2.0 * (x * J[5] - y * J[4] - h[2] * u[2]) + spread,
+        y * J[5] - z * J[1] + z * J[0] - x * J[4] - h[0] * u[1] - h[1] * u[0],
+        y * J[2] - z * J[5] + x * J[3] - y * J[0] - h[0] * u[2] - h[2] * u[0],
+        z * J[4] - x * J[2] + x * J[1] - y * J[3] - h[1] * u[2] - h[2] * u[1],
+    )
+    return plus(cross(s[0], h), times(m, u)), S

@@ -1,0 +1,138 @@
+"""Compiled first pass over a tree: where its links are, how they move, what they weigh, in world axes.
+
+The tree comes as the arrays of ``JointTree.arrays``. Every array over links has one row more, the last, for the world:
+it is the parent of the roots, so no loop has a special case.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.dynamics._spatial_kernels import (
+    Spatial,
+    Vector,
+    cross,
+    cross6,
+    dot,
+    plus,
+    put6,
+    row3,
+    row6,
+    sum6,
+    times,
+    times6,
+    turn,
+)
+
+PRISMATIC = 1
+# parents (D,) with D for the world; kinds (D,); rests (D, 3, 3) rotation before the joint turns; geometry (D, 6) axis
+# and offset; inertias (D, 10) mass, first and second moment about the link's origin, in its axes; first revolute link
+TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
+
+
+@kernel
+def turn_about(axis: Vector, angle: float, R: FloatArray) -> None:
+    """Rotation matrix by ``angle`` about a unit axis, (A.9-A.11)."""
+    x, y, z = axis
+    c, s = np.cos(angle), np.sin(angle)
+    k = 1.0 - c
+    R[0, 0], R[0, 1], R[0, 2] = c + k * x * x, k * x * y - s * z, k * x * z + s * y
+    R[1, 0], R[1, 1], R[1, 2] = k * x * y + s * z, c + k * y * y, k * y * z - s * x
+    R[2, 0], R[2, 1], R[2, 2] = k * x * z - s * y, k * y * z + s * x, c + k * z * z
+
+
+@kernel
+def multiply(A: FloatArray, i: int, B: FloatArray, j: int, C: FloatArray, k: int) -> None:
+    """``C[k] = A[i] B[j]`` for 3x3 matrices in three stacks."""
+    for r in range(3):
+        for c in range(3):
+            C[k, r, c] = A[i, r, 0] * B[j, 0, c] + A[i, r, 1] * B[j, 1, c] + A[i, r, 2] * B[j, 2, c]
+
+
+@kernel
+def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: FloatArray) -> None:
+    """World rotations ``R (D+1, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``."""
+    parents, kinds, rests, geometry = tree[0], tree[1], tree[2], tree[3]
+    D = parents.shape[0]
+    own = np.empty((2, 3, 3))
+    R[D], P[D] = np.eye(3), 0.0
+    for i in range(D):
+        k = parents[i]
+        axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
+        here = plus(row3(P, k), turn(R, k, (geometry[i, 3], geometry[i, 4], geometry[i, 5])))
+        if kinds[i] == PRISMATIC:
+            multiply(R, k, rests, i, R, i)
+            here = plus(here, times(q[f, i], turn(R, i, axis)))
+        else:
+            turn_about(axis, q[f, i], own[0])
+            multiply(R, k, rests, i, own, 1)
+            multiply(own, 1, own, 0, R, i)
+        P[i, 0], P[i, 1], P[i, 2] = here
+
+
+@kernel
+def move_links(
+    tree: TreeArrays,
+    states: tuple[FloatArray, FloatArray, FloatArray],
+    f: int,
+    gravity: FloatArray,
+    places: tuple[FloatArray, FloatArray],
+    twists: tuple[FloatArray, FloatArray, FloatArray],
+) -> Vector:
+    r"""Joint twists, velocities and accelerations of the links, each ``(D+1, 6)``, in world axes.
+
+    .. math:: v_i = v_\lambda + s_i\dot q_i,\qquad a_i = a_\lambda + s_i\ddot q_i + v_i \times s_i\dot q_i,
+        \qquad a_0 = -G
+
+    [Fang2003]_ B.1-B.4. They are taken about a point of the body, which is returned, and not about the origin of the
+    world: far from it the moments would lose their digits.
+    """
+    parents, kinds, geometry = tree[0], tree[1], tree[3]
+    _, qd, qdd = states
+    R, P = places
+    S, V, A = twists
+    D = parents.shape[0]
+    o = row3(P, tree[5])
+    V[D], A[D] = 0.0, 0.0
+    A[D, 3], A[D, 4], A[D, 5] = -gravity[0], -gravity[1], -gravity[2]
+    for i in range(D):
+        k = parents[i]
+        axis = turn(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
+        s: Spatial = ((0.0, 0.0, 0.0), axis)
+        if kinds[i] != PRISMATIC:
+            s = (axis, cross((P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2]), axis))
+        moved = times6(qd[f, i], s)
+        v = sum6(row6(V, k), moved)
+        put6(S, i, s)
+        put6(V, i, v)
+        put6(A, i, sum6(sum6(row6(A, k), times6(qdd[f, i], s)), cross6(v, moved)))
+    return o
+
+
+@kernel
+def weigh_links(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, weights: FloatArray) -> None:
+    r"""Inertias ``weights (D+1, 10)`` of all links in world axes about the point ``o``; the world's is zero.
+
+    .. math:: h' = R h + m r,\qquad J' = R J R^T + 2 (Rh\cdot r) E - Rh\,r^T - r\,(Rh)^T + m (r^2 E - r r^T)
+    """
+    J = np.empty((2, 3, 3))
+    weights[:] = 0.0
+    for i in range(inertias.shape[0]):
+        m = inertias[i, 0]
+        if m == 0.0:
+            continue
+        h = turn(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
+        r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
+        spread = 2.0 * dot(h, r) + m * dot(r, r)
+        J[0, 0, 0], J[0, 1, 1], J[0, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
+        J[0, 0, 1], J[0, 0, 2], J[0, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
+        J[0, 1, 0], J[0, 2, 0], J[0, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
+        multiply(R, i, J, 0, J, 1)
+        weights[i, 0] = m
+        for a in range(3):
+            weights[i, 1 + a] = h[a] + m * r[a]
+            for b in range(a, 3):
+                e = J[1, a, 0] * R[i, b, 0] + J[1, a, 1] * R[i, b, 1] + J[1, a, 2] * R[i, b, 2]
+                e -= h[a] * r[b] + r[a] * h[b] + m * r[a] * r[b]
+                weights[i, 4 + a if a == b else 6 + a + b] = e + spread if a == b else e

@@ -1,0 +1,72 @@
+"""The same tree in Pinocchio: an independent answer, and a second engine for derivatives.
+
+Only joints with one degree of freedom are used: the derivatives of its spherical joints are wrong in spline
+coordinates ([Fang2003]_ specification, §2.7).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from marey.base import FloatArray, MissingExtraError
+from marey.dynamics._tree import REVOLUTE, WORLD, JointTree
+from marey.lie import SO3, hat
+
+States = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def pinocchio() -> Any:
+    """The library, or a sentence that says how to get it."""
+    try:
+        return import_module("pinocchio")
+    except ImportError:
+        raise MissingExtraError("derivatives by Pinocchio", "physics") from None
+
+
+@lru_cache(maxsize=32)
+def pinocchio_model(tree: JointTree) -> Any:
+    """Pinocchio model of a tree, its joints numbered as ours plus one. Built once and kept; gravity is -9.81 along Y."""
+    pin = pinocchio()
+    model: Any = pin.Model()
+    model.gravity.linear = np.array([0.0, -9.81, 0.0])
+    turns = SO3(tree.orientations).matrix()
+    for i, name in enumerate(tree.names):
+        kind = pin.JointModelRevoluteUnaligned if tree.kinds[i] == REVOLUTE else pin.JointModelPrismaticUnaligned
+        parent = 0 if tree.parents[i] == WORLD else int(tree.parents[i]) + 1
+        joint = model.addJoint(parent, kind(tree.axes[i]), pin.SE3(turns[i], tree.offsets[i]), name)
+        inertia = pin.Inertia(float(tree.masses[i]), tree.centres[i], tree.inertias[i])
+        model.appendBodyToJoint(joint, inertia, pin.SE3.Identity())
+    return model
+
+
+def centroidal_blocks(tree: JointTree, states: States, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Momentum and force ``(2, F, 6)``, and dp/dq, dp/dqd, df/dq, df/dqd ``(4, F, 6, D)``, frame by frame.
+
+    Pinocchio's momentum :math:`h_G` and its rate are about the centre of mass c, without gravity:
+
+    .. math:: f^a = \dot h^a_G - m g,\qquad f^b = \dot h^b_G + c\times f^a
+    """
+    pin, model = pinocchio(), pinocchio_model(tree)
+    data: Any = model.createData()
+    frames, D = states[0].shape
+    totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
+    for f in range(frames):
+        q, v, a = states[0][f], states[1][f], states[2][f]
+        dh_dq, df_dq, df_dqd, dh_dqd = pin.computeCentroidalDynamicsDerivatives(model, data, q, v, a)
+        J_com = dh_dqd[:3] / tree.mass
+        p, w = data.hg.vector.copy(), data.dhg.vector.copy()
+        w[:3] -= tree.mass * gravity
+        c = hat(data.com[0])
+        for n, total in enumerate((p, w)):
+            totals[n, f] = total
+            totals[n, f, 3:] += c @ total[:3]
+        for n, (block, force) in enumerate(((dh_dq, p), (dh_dqd, None), (df_dq, w), (df_dqd, None))):
+            blocks[n, f] = block
+            blocks[n, f, 3:] += c @ block[:3]
+            if force is not None:
+                blocks[n, f, 3:] -= hat(force[:3]) @ J_com
+    return totals, blocks
