@@ -1,0 +1,101 @@
+"""Fang's five examples as problems, with every constant the thesis leaves out ([Fang2003]_ §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+from typing import Final
+
+from marey.spacetime._problem import Contact, Key, Phase, Problem
+
+BAR_HEIGHT_M: Final = 2.6
+LANDING_M: Final = 1.4  # ahead of the bar
+BAR_SPACING_M: Final = 0.45
+BAR_REACH_M: Final = 2.2  # height of the monkey bars
+PEG_SPACING_M: Final = 0.9
+PEG_HEIGHT_M: Final = 0.2
+HALF_STRIDE_M: Final = 0.09  # of the feet to both sides, the half width of the hips
+SHOULDER_M: Final = 0.198  # of the hands to both sides
+
+
+def dismount(flight_s: float = 0.6) -> Problem:
+    """High-bar dismount: swing on the bar, a backward somersault, landing on both feet."""
+    hands = Contact("hands", (0.0, BAR_HEIGHT_M, 0.0), kind="grip", friction=1.0, max_force=5.0)
+    feet = Contact("feet", (0.0, 0.0, LANDING_M), friction=1.0)
+    phases = (
+        Phase("swing", 0.9, (hands,), span_s=0.07),
+        Phase("flight", flight_s, span_s=0.07),
+        Phase("landing", 0.5, (feet,), span_s=0.07),
+    )
+    stance = {"pitch": -2.0 * pi + 0.3, "shoulder": -0.4, "elbow": 0.3, "hip": -0.7, "knee": 0.8}
+    keys = (
+        Key("com_velocity", "swing", 0.0, target=(0.0, 0.0, 0.0)),
+        Key("turn", "swing", 0.0, lower=0.2, upper=2.2),
+        Key("turn", "swing", 1.0, lower=-1.3, upper=0.5),
+        Key("turn", "landing", 0.0, lower=-2.0 * pi - 0.6, upper=-2.0 * pi + 1.2),
+        Key("pose", "landing", 1.0, joints=stance),
+        Key("velocity", "landing", 1.0),
+    )
+    return Problem(f"dismount-{flight_s:g}", phases, character="fang7", keys=keys, guess="hang")
+
+
+def monkey_bars() -> Problem:
+    """Monkey bars: four sections of 0.7 s, hands in turn, no flight."""
+    phases = []
+    for i in range(4):
+        side, sign = ("left", 1.0) if i % 2 == 0 else ("right", -1.0)
+        place = (sign * SHOULDER_M, BAR_REACH_M, i * BAR_SPACING_M)
+        grip = Contact(f"{side}_hand", place, kind="grip", max_force=5.0)
+        phases.append(Phase(f"bar {i + 1}", 0.7, (grip,)))
+    return Problem("monkey-bars", tuple(phases), guess="hang")
+
+
+def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: str = "pegs") -> Problem:
+    """Leap from foot to foot: supports of 0.35 s, flights of 0.40 s."""
+    phases: list[Phase] = []
+    for i in range(3):
+        side, sign = ("left", 1.0) if i % 2 == 0 else ("right", -1.0)
+        foot = Contact(f"{side}_foot", (sign * HALF_STRIDE_M, height_m, i * PEG_SPACING_M), friction=1.0)
+        phases.append(Phase(f"support {i + 1}", 0.35, (foot,)))
+        if i < 2:
+            phases.append(Phase(f"flight {i + 1}", 0.40))
+    keys: list[Key] = []
+    if clearance:
+        for phase in phases:
+            held = {contact.point for contact in phase.contacts}
+            for point in ("left_foot", "right_foot"):
+                if point not in held:
+                    keys.append(Key("clearance", phase.name, None, point=point, lower=0.0))
+    return Problem(name, tuple(phases), keys=tuple(keys), guess="run")
+
+
+def peg_leaping() -> Problem:
+    """Leaping over pegs 0.2 m high, 0.9 m apart."""
+    return leaping()
+
+
+def ground_leaping() -> Problem:
+    """The same on flat ground: the swinging feet are kept above it."""
+    return leaping(0.0, clearance=True, name="ground-leap")
+
+
+def space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> Problem:
+    """Zero gravity: from upright at rest to inverted at rest, by moving the limbs alone."""
+    pose = {"yaw": 0.0, "roll": 0.0}
+    keys = (
+        Key("pose", "float", 0.0, joints={**pose, "pitch": 0.0}),
+        Key("velocity", "float", 0.0),
+        Key("pose", "float", 1.0, joints={**pose, "pitch": turn_rad}),
+        Key("velocity", "float", 1.0),
+    )
+    return Problem("space-spin", (Phase("float", duration_s),), keys=keys, gravity=0.0, span_s=0.2, guess="stand")
+
+
+EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
+    "dismount-0.6": lambda: dismount(0.6),
+    "dismount-0.8": lambda: dismount(0.8),
+    "monkey-bars": monkey_bars,
+    "pegs": peg_leaping,
+    "ground-leap": ground_leaping,
+    "space-spin": space_spin,
+}

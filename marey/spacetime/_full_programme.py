@@ -1,0 +1,185 @@
+"""The nonlinear programme of the full space: sparse rows and derivatives with one constant pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.spacetime._full_jets import Jet
+from marey.spacetime._full_keys import held_bounds, joint_point, key_rows
+from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_rows import (
+    Rows,
+    contact_rows,
+    flight_rows,
+    joint_rows,
+    physics_frames,
+    second_contact_rows,
+)
+from marey.spacetime._full_scatter import HessianScatter, Scatter
+from marey.spacetime._full_state import BodyState, Derivatives, body_state
+from marey.spacetime._objectives import RIDGE, quadratic_terms, residual_terms
+from marey.spacetime._timeline import InstantBuilder, Instants
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+PROBES: Final = 2  # random states that show which entries are ever used
+PROBE_SPREAD: Final = 0.2  # [rad]
+
+
+class FullProgramme:
+    """Minimise the objective of a problem subject to physics, contacts and keys, over angles alone.
+
+    Unknowns are those of :class:`Layout`, each divided by its scale.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        guess: FloatArray,
+        *,
+        derivatives: Derivatives = "linear-time",
+        reference: FloatArray | None = None,
+    ) -> None:
+        self.layout = layout
+        self._derivatives: Derivatives = derivatives
+        builder = InstantBuilder(layout.timeline)
+        self.families = _families(layout, builder)
+        self._residuals = residual_terms(layout, builder)
+        self.instants: Instants = builder.build()
+        self._scales = layout.scales
+        self._points = _points_of(layout)
+        self._quadratics = quadratic_terms(layout, reference)
+        self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
+        self._cache: tuple[bytes, BodyState] | None = None
+        self._place_rows(guess)
+        self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
+
+    def _place_rows(self, guess: FloatArray) -> None:
+        probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
+        self._scatter = Scatter(self.layout, self.instants, self.families)
+        used = np.zeros(self._scatter.num_entries, dtype=bool)
+        for probe in probes:
+            used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
+        self._scatter.keep(used, self._scales)
+        values = self._all_values(self._jets(guess))
+        lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
+        empty = ~self._scatter.is_kept
+        wrong = np.flatnonzero(empty & ((values < lower - 1e-9) | (values > upper + 1e-9)))
+        if wrong.size:
+            raise InputError(f"{self._all_names()[wrong[0]]} cannot be changed by this character", "Leave it out")
+        self.row_lower, self.row_upper = lower[self._scatter.is_kept], upper[self._scatter.is_kept]
+        linear = self._flat([np.full(f.lower.shape, f.is_linear) for f in self.families]) > 0.5
+        self.is_linear: BoolArray = linear[self._scatter.is_kept]
+        self._names = [n for n, kept in zip(self._all_names(), self._scatter.is_kept, strict=True) if kept]
+
+    @staticmethod
+    def _flat(blocks: list[FloatArray]) -> FloatArray:
+        return np.concatenate([np.asarray(b, dtype=np.float64).ravel() for b in blocks]) if blocks else np.zeros(0)
+
+    def _all_names(self) -> list[str]:
+        phases = self.layout.timeline.phases
+        names: list[str] = []
+        for family in self.families:
+            for i in family.instants:
+                place = f"{phases[self.instants.phases[i]].name} at {self.instants.times[i]:.2f} s"
+                names += [f"{place}: {label}" for label in family.labels]
+        return names
+
+    def state(self, x: FloatArray) -> BodyState:
+        """Jets of the body at the instants of the programme, at unscaled unknowns."""
+        key = x.tobytes()
+        if self._cache is None or self._cache[0] != key:
+            curves = self.instants.curves(self.layout.points(x))
+            self._cache = (key, body_state(self.layout.figure, curves, self._points, self._derivatives))
+        return self._cache[1]
+
+    def _jets(self, x: FloatArray) -> list[tuple[Jet, FloatArray | None]]:
+        state = self.state(x)
+        return [family.evaluate(state, x) for family in self.families]
+
+    def _all_values(self, jets: list[tuple[Jet, FloatArray | None]]) -> FloatArray:
+        return self._flat([jet.value for jet, _ in jets])
+
+    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and rows ``(m,)`` at scaled unknowns."""
+        real = x * self._scales
+        rows = self._all_values(self._jets(real))[self._scatter.is_kept]
+        return sum(self.terms(real).values()), rows
+
+    def terms(self, real: FloatArray) -> dict[str, float]:
+        """Each term of the objective by name, at unscaled unknowns."""
+        points = real[: self.layout.num_curve_unknowns]
+        found = {term.name: term.value(points) for term in self._quadratics}
+        for term in self._residuals:
+            jets = term.evaluate(self.state(real))
+            total = np.sum([jet.value for jet in jets], axis=0)
+            found[term.name] = found.get(term.name, 0.0) + float(term.weights @ (total * total).sum(axis=1))
+        found["ridge"] = RIDGE * float(points @ points)
+        return found
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, csc_array, csc_array]:
+        """Gradient, Hessian and Jacobian at scaled unknowns."""
+        real = x * self._scales
+        jets = self._jets(real)
+        jacobian = self._scatter.matrix(jets)
+        gradient, hessian = self._hessian.evaluate(real, self.state(real))
+        return gradient, hessian, jacobian
+
+    def row_name(self, index: int) -> str:
+        """Phase, time and quantity of a row."""
+        return self._names[index]
+
+    def family_of_rows(self) -> IntArray:
+        """Number of the family each kept row belongs to."""
+        sizes = [family.lower.size for family in self.families]
+        return np.repeat(np.arange(len(sizes)), sizes)[self._scatter.is_kept]
+
+
+def _families(layout: Layout, builder: InstantBuilder) -> list[Rows]:
+    families: list[Rows] = []
+    for p, phase in enumerate(layout.timeline.phases):
+        frames = physics_frames(layout, builder, p)
+        flight = layout.flight_of(p)
+        if flight is not None:
+            families.append(flight_rows(layout, flight, frames))
+        else:
+            families.append(contact_rows(layout, p, frames))
+            families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
+    families += joint_rows(layout, builder)
+    for key in layout.problem.keys:
+        families += key_rows(layout, builder, key)
+    return families
+
+
+def _points_of(layout: Layout) -> tuple[tuple[str, int, FloatArray], ...]:
+    """Every point that some row looks at, once."""
+    names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
+    names += [key.point for key in layout.problem.keys if key.point is not None]
+    points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
+    for key in layout.problem.keys:
+        if key.kind == "bar" and key.point is not None:
+            points[joint_point(key.point)] = (points[key.point][0], np.zeros(3))
+    return tuple((name, dof, place) for name, (dof, place) in points.items())
+
+
+def _bounds(layout: Layout) -> tuple[FloatArray, FloatArray]:
+    """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
+    tree, keep = layout.figure.tree, layout.figure.angles
+    lower = np.tile(tree.lower[keep], (layout.num_points, 1))
+    upper = np.tile(tree.upper[keep], (layout.num_points, 1))
+    held_bounds(layout, lower, upper)
+    low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
+    low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
+    for flight in layout.flights:
+        if flight.before is None and flight.after is None:
+            place = np.asarray(layout.problem.start_com)[layout.figure.axes]
+            low[layout.place_columns(flight)] = high[layout.place_columns(flight)] = place
+            low[layout.speed_columns(flight)] = high[layout.speed_columns(flight)] = 0.0
+    return low, high
+
+

@@ -1,0 +1,166 @@
+"""The body along a motion, seen from its root: everything that does not depend on where the root is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, UnknownNameError
+from marey.dynamics import JointTree, aggregate_jacobians, com_motion, points_motion
+from marey.spacetime._full_jets import Jet, skew, value_and_rates
+
+Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
+
+PRISMATIC = 1
+METHODS: dict[str, str] = {"linear-time": "linear-time", "pinocchio": "pinocchio", "finite-difference": "central"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """A character as the full space sees it: its angles are the unknowns, its place follows."""
+
+    tree: JointTree
+    angles: IntArray  # (D,) coordinates of the tree that turn
+    slides: IntArray  # (2 or 3,) coordinates that carry the root
+    axes: IntArray  # (2 or 3,) world axes the root can slide along
+    spins: IntArray  # (1 or 3,) world axes it can turn about
+
+    @staticmethod
+    def of(tree: JointTree) -> Figure:
+        """Sort the coordinates of a tree."""
+        slides = np.flatnonzero(tree.kinds == PRISMATIC)
+        angles = np.flatnonzero(tree.kinds != PRISMATIC)
+        axes = np.argmax(np.abs(tree.axes[slides]), axis=1)
+        spins = np.array([0]) if len(slides) == 2 else np.arange(3)
+        return Figure(tree, angles, slides, np.asarray(axes, dtype=np.int64), spins)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the angles."""
+        return tuple(self.tree.names[i] for i in self.angles)
+
+    def angle_index(self, name: str) -> int:
+        """Place of an angle by name; ``yaw``, ``pitch`` and ``roll`` are the root's."""
+        names = self.names
+        if name in names:
+            return names.index(name)
+        if name in ("yaw", "pitch", "roll"):
+            return self.root_angle({"pitch": 0, "yaw": 1, "roll": 2}[name])
+        raise UnknownNameError("coordinate", name, "the character", names)
+
+    @property
+    def root_angles(self) -> IntArray:
+        """Which angles turn the whole body: those before the first link with mass, that one included."""
+        heavy = int(np.flatnonzero(self.tree.masses > 0.0)[0])
+        return np.flatnonzero(self.angles <= heavy)
+
+    def root_angle(self, axis: int) -> int:
+        """The root's angle about a world axis."""
+        for i in self.root_angles:
+            if abs(self.tree.axes[self.angles[i]][axis]) > 0.9:
+                return int(i)
+        raise UnknownNameError("turn about axis", "xyz"[axis], "the character", self.names)
+
+    def point(self, name: str) -> tuple[int, FloatArray]:
+        """Coordinate and place of a named point."""
+        points = self.tree.points
+        if name not in points:
+            raise UnknownNameError("point", name, "the character", tuple(points))
+        dof, place = points[name]
+        return int(dof), np.asarray(place, dtype=np.float64)
+
+    def coordinates(self, angles: FloatArray, root: FloatArray | None = None) -> FloatArray:
+        """Coordinates of the tree ``(n, dofs)`` from angles ``(n, D)`` and root positions ``(n, 3)``."""
+        q = np.zeros((len(angles), self.tree.num_dofs))
+        q[:, self.angles] = angles
+        if root is not None:
+            q[:, self.slides] = root[:, self.axes]
+        return q
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodyState:
+    """Jets at all instants, with the root at the origin and without gravity."""
+
+    angles: Jet  # (n, D)
+    speeds: Jet  # (n, D)
+    com: Jet  # (n, 3) [m] from the root
+    com_velocity: Jet
+    com_acceleration: Jet
+    spin: Jet  # (n, 3) [kg m^2/s] angular momentum about the centre of mass
+    spin_rate: Jet  # (n, 3) [N m]
+    points: dict[str, tuple[Jet, Jet, Jet]]  # position, velocity, acceleration from the root
+
+
+def body_state(
+    figure: Figure,
+    curves: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[tuple[str, int, FloatArray], ...],
+    derivatives: Derivatives = "linear-time",
+) -> BodyState:
+    """Evaluate a character along curves ``(n, D)`` of its angles, their first and second derivatives.
+
+    Args:
+        figure: the character.
+        curves: angles [rad], speeds and accelerations.
+        points: name, coordinate and place of each point that is wanted.
+        derivatives: how aggregate momentum and force are differentiated.
+    """
+    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
+    tree, keep = figure.tree, figure.angles
+    whole = aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
+    com = com_motion(tree, q, qd, qdd)
+    com_jets = _jets(com.position, com.velocity, com.acceleration, (com.J, com.Jd, com.Jdd), keep)
+    force = np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]
+    momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
+    spin = _about_com(Jet(whole.momentum, momentum), com_jets[0])
+    spin_rate = _about_com(Jet(whole.wrench, force), com_jets[0])
+    places = _points(figure, (q, qd, qdd), points)
+    return BodyState(*_angle_jets(curves), *com_jets, spin, spin_rate, places)
+
+
+def _about_com(wrench: Jet, com: Jet) -> Jet:
+    """Lower half of a wrench-type quantity, moved from the origin to the centre of mass."""
+    linear = Jet(wrench.value[:, :3], wrench.partials[:, :, :3])
+    angular = Jet(wrench.value[:, 3:], wrench.partials[:, :, 3:])
+    shift = np.cross(com.value, linear.value)
+    partials = angular.partials - skew(com.value) @ linear.partials + skew(linear.value) @ com.partials
+    return Jet(angular.value - shift, partials)
+
+
+def _jets(
+    position: FloatArray,
+    velocity: FloatArray,
+    acceleration: FloatArray,
+    jacobians: tuple[FloatArray, FloatArray, FloatArray],
+    keep: IntArray,
+) -> tuple[Jet, Jet, Jet]:
+    J, Jd, Jdd = (jacobian[..., keep] for jacobian in jacobians)
+    partials = value_and_rates(J, Jd, Jdd)
+    return Jet(position, partials[0]), Jet(velocity, partials[1]), Jet(acceleration, partials[2])
+
+
+def _angle_jets(curves: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[Jet, Jet]:
+    count, width = curves[0].shape
+    unit = np.broadcast_to(np.eye(width), (count, width, width))
+    partials = value_and_rates(unit, np.zeros_like(unit), np.zeros_like(unit))
+    return Jet(curves[0], partials[0]), Jet(curves[1], partials[1])
+
+
+def _points(
+    figure: Figure,
+    states: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[tuple[str, int, FloatArray], ...],
+) -> dict[str, tuple[Jet, Jet, Jet]]:
+    if not points:
+        return {}
+    dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
+    motion = points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
+    found: dict[str, tuple[Jet, Jet, Jet]] = {}
+    for i, (name, _, _) in enumerate(points):
+        jacobians = (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i])
+        rates = (motion.position[:, i], motion.velocity[:, i], motion.acceleration[:, i])
+        found[name] = _jets(*rates, jacobians, figure.angles)
+    return found
