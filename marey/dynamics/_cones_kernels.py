@@ -119,7 +119,7 @@ def fit_fixed_cone(columns: FloatArray, targets: FloatArray) -> FloatArray:
 
 @kernel
 def fit_moving_cones(
-    targets: FloatArray, arms: FloatArray, active: BoolArray, edges: FloatArray, lever: float
+    targets: FloatArray, arms: FloatArray, active: BoolArray, grips: BoolArray, edges: FloatArray, lever: float
 ) -> tuple[FloatArray, FloatArray]:
     """What contacts at moving points can give.
 
@@ -127,13 +127,14 @@ def fit_moving_cones(
         targets: wanted force and moment ``(F, 6)``, the moment over ``lever``.
         arms: points ``(F, P, 3)`` relative to the point about which moments are taken.
         active: which of them touch ``(F, P)``.
-        edges: directions ``(P, E, 3)`` in which each can push; zeros are left out.
+        grips: which of them hold on ``(F, P)``: they can push in every direction.
+        edges: directions ``(E, 3)`` in which the others can push.
         lever: length [m] that makes moments forces.
 
     Returns:
         the nearest wrench ``(F, 6)`` scaled as the targets, and the force at each point ``(F, P, 3)``.
     """
-    num_frames, num_points, num_edges = arms.shape[0], arms.shape[1], edges.shape[1]
+    num_frames, num_points, num_edges = arms.shape[0], arms.shape[1], max(len(edges), 6)
     given = np.zeros((num_frames, 6))
     forces = np.zeros((num_frames, num_points, 3))
     A = np.zeros((6, num_points * num_edges))
@@ -145,10 +146,16 @@ def fit_moving_cones(
             if not active[f, p]:
                 continue
             rx, ry, rz = arms[f, p, 0], arms[f, p, 1], arms[f, p, 2]
-            for e in range(num_edges):
-                x, y, z = edges[p, e, 0], edges[p, e, 1], edges[p, e, 2]
-                if x == 0.0 and y == 0.0 and z == 0.0:
-                    continue
+            for e in range(6 if grips[f, p] else len(edges)):
+                x, y, z = 0.0, 0.0, 0.0
+                if not grips[f, p]:
+                    x, y, z = edges[e, 0], edges[e, 1], edges[e, 2]
+                elif e % 3 == 0:
+                    x = 1.0 - 2.0 * (e // 3)
+                elif e % 3 == 1:
+                    y = 1.0 - 2.0 * (e // 3)
+                else:
+                    z = 1.0 - 2.0 * (e // 3)
                 A[0, num], A[1, num], A[2, num] = x, y, z
                 A[3, num] = (ry * z - rz * y) / lever
                 A[4, num] = (rz * x - rx * z) / lever

@@ -3,7 +3,7 @@
 from marey.skeleton._capsules import Capsules, capsules
 from marey.skeleton._human import HUMAN, HUMAN_STATURE_M, human
 from marey.skeleton._mesh import BodyMesh, capsule_mesh
-from marey.skeleton._points import ContactPoints, FootPoints, contact_points, foot_points
+from marey.skeleton._points import ContactPoints, FootPoints, contact_points, foot_points, leg_length
 from marey.skeleton._roles import ROLES, RoleMap, role_map
 from marey.skeleton._skeleton import (
     MAX_JOINTS,
@@ -39,6 +39,7 @@ __all__ = [
     "human",
     "joint_frames",
     "joint_positions",
+    "leg_length",
     "role_map",
     "t_pose",
 ]

@@ -1,0 +1,231 @@
+"""What the validity check found: the green, amber and red stretches of a clip, with their causes in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import BoolArray, FloatArray
+from marey.dynamics._inverse import InverseDynamics
+from marey.dynamics._split import SupportSplit
+from marey.dynamics._supports import LIMBS, Supports
+
+COLOURS: Final = ("green", "amber", "red")
+CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits")
+WORDS: Final = {
+    "slip": "the feet would slip: more sideways force or twist is needed than friction gives",
+    "tipping": "the body would tip over: the ground would have to push beside the feet",
+    "pull": "the ground would have to pull: the body comes down faster than it falls",
+    "hover": "something must carry the body, and nothing that touches can",
+    "momentum": "the body turns in the air against its angular momentum",
+    "slide": "a planted foot slides",
+    "penetration": "a foot is below the floor",
+    "limits": "a joint is outside its limits",
+}
+VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
+RED_CLIP: Final = 0.65  # fewer green frames make a clip red
+MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
+
+Status = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class ValiditySpan:
+    """Frames ``start`` to ``stop`` (not included) of one colour."""
+
+    start: int
+    stop: int
+    start_s: float
+    stop_s: float
+    status: str  # one of COLOURS
+    causes: tuple[str, ...]  # the commonest first; none when green
+    violation: float  # [body weights] the largest within
+    words: str  # one sentence
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "start": self.start,
+            "stop": self.stop,
+            "start_s": self.start_s,
+            "stop_s": self.stop_s,
+            "status": self.status,
+            "causes": list(self.causes),
+            "violation": self.violation,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ValidityReport:
+    """How far a motion could have been made by a body on its contacts, frame by frame; every number is finite.
+
+    Wrenches are force [N], then moment about the world origin [N m], in world axes.
+    """
+
+    name: str
+    times: FloatArray  # (F,) [s]
+    levels: Status  # (F,) 0 green, 1 amber, 2 red
+    violation: FloatArray  # (F,) [body weights] what is missing: lasting, or for a moment (see ``validity``)
+    missing: FloatArray  # (F, 6) [N, N m] wrench that no contact gives at that frame
+    cause_flags: BoolArray  # (F, C) by CAUSES; all false in green frames
+    available: FloatArray  # (F, 6) nearest wrench that the contacts can give
+    friction_margin: FloatArray  # (F,) [body weights] friction left; negative slips
+    balance_margin: FloatArray  # (F,) [m] centre of pressure to the edge of the supports; negative is beside them
+    momentum_drift: FloatArray  # (F,) [kg m²/s] in flight, off its mean; zero elsewhere
+    slide_mm: FloatArray  # (F,) [mm in 0.1 s] of planted feet, lasting
+    penetration_mm: FloatArray  # (F,) [mm] of heels and balls below the floor, lasting
+    limit_rad: FloatArray  # (F,) [rad] of the joint farthest outside its limits; zero without limits
+    centre_of_pressure: FloatArray  # (F, 3) [m] on the floor; under the centre of mass where nothing pushes
+    split: SupportSplit  # what each foot and hand gives
+    dynamics: InverseDynamics
+    supports: Supports
+    tolerance: float  # [body weights] of green
+    warnings: tuple[str, ...] = ()
+    spans: tuple[ValiditySpan, ...] = field(default=())
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Colour of each frame ``(F,)``."""
+        return tuple(COLOURS[int(level)] for level in self.levels)
+
+    @property
+    def causes(self) -> tuple[tuple[str, ...], ...]:
+        """Names of what is wrong in each frame ``(F,)``."""
+        return tuple(tuple(CAUSES[int(k)] for k in np.flatnonzero(row)) for row in self.cause_flags)
+
+    @property
+    def wrench(self) -> FloatArray:
+        """What the motion needs ``(F, 6)``."""
+        return self.dynamics.wrench
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames there are."""
+        return len(self.levels)
+
+    @property
+    def valid_fraction(self) -> float:
+        """Part of the frames that are green."""
+        return float((self.levels == 0).mean())
+
+    @property
+    def red_fraction(self) -> float:
+        """Part of the frames that are red."""
+        return float((self.levels == 2).mean())
+
+    @property
+    def colour(self) -> str:
+        """Green, amber or red: the clip as a whole."""
+        valid = self.valid_fraction
+        return "green" if valid >= VALID_CLIP else "amber" if valid >= RED_CLIP else "red"
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the clip as a whole is green."""
+        return self.colour == "green"
+
+    @property
+    def cause_counts(self) -> dict[str, int]:
+        """Frames with each cause, the commonest first; causes that do not occur are left out."""
+        counts = {name: int(count) for name, count in zip(CAUSES, self.cause_flags.sum(axis=0), strict=True)}
+        return dict(sorted(((n, c) for n, c in counts.items() if c), key=lambda pair: -pair[1]))
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        share = f"{100.0 * self.valid_fraction:.0f} % of {self.num_frames} frames are green"
+        if not self.cause_counts:
+            return f"{self.colour}: {share}; nothing that this body could not do"
+        worst = int(np.argmax(self.violation))
+        cause = next(iter(self.cause_counts))
+        return (
+            f"{self.colour}: {share}; mostly {WORDS[cause]}; "
+            f"at worst {self.violation[worst]:.2f} body weights at {self.times[worst]:.2f} s"
+        )
+
+    def to_json(self, *, frames: bool = True) -> dict[str, Any]:
+        """Plain values; ``frames`` adds the numbers of each frame."""
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "num_frames": self.num_frames,
+            "rate_hz": self.dynamics.rate_hz,
+            "mass_kg": self.dynamics.body.mass_kg,
+            "height_m": self.dynamics.body.height_m,
+            "floor_m": self.supports.floor_m,
+            "tolerance": self.tolerance,
+            "colour": self.colour,
+            "valid_fraction": self.valid_fraction,
+            "red_fraction": self.red_fraction,
+            "verdict": self.verdict,
+            "causes": self.cause_counts,
+            "max_violation": float(self.violation.max()),
+            "min_friction_margin": float(self.friction_margin.min()),
+            "min_balance_margin_m": float(self.balance_margin.min()),
+            "max_momentum_drift": float(self.momentum_drift.max()),
+            "max_slide_mm": float(self.slide_mm.max()),
+            "max_penetration_mm": float(self.penetration_mm.max()),
+            "warnings": list(self.warnings),
+            "spans": [span.to_json() for span in self.spans],
+        }
+        return facts | {"frames": self._frame_values()} if frames else facts
+
+    def _frame_values(self) -> dict[str, Any]:
+        vectors = {
+            "wrench": self.wrench,
+            "available": self.available,
+            "centre_of_pressure": self.centre_of_pressure,
+            "limb_forces": self.split.forces,
+        }
+        numbers = ("violation", "friction_margin", "balance_margin", "momentum_drift", "slide_mm", "penetration_mm")
+        values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
+        values |= {name: np.round(getattr(self, name), 6).tolist() for name in numbers}
+        return values | {name: np.round(value, 4).tolist() for name, value in vectors.items()}
+
+    def __repr__(self) -> str:
+        return f"ValidityReport('{self.name}', {self.verdict})"
+
+
+def find_spans(
+    levels: Status, cause_flags: BoolArray, violation: FloatArray, rate_hz: float
+) -> tuple[ValiditySpan, ...]:
+    """Stretches of one colour; gaps of fewer than ``MERGE_FRAMES`` frames take the colour around them."""
+    merged = merge_gaps(levels)
+    edges = [0, *(np.flatnonzero(np.diff(merged)) + 1).tolist(), len(merged)]
+    return tuple(
+        _span(a, b, int(merged[a]), cause_flags[a:b], violation[a:b], rate_hz)
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    )
+
+
+def merge_gaps(levels: Status) -> Status:
+    """Levels ``(F,)`` in which a stretch shorter than ``MERGE_FRAMES`` between two worse ones becomes as the milder."""
+    merged = levels.copy()
+    edges = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist(), len(levels)]
+    for a, b in zip(edges[1:-2], edges[2:-1], strict=True):
+        around = min(int(merged[a - 1]), int(levels[b]))
+        if b - a < MERGE_FRAMES and around > levels[a]:
+            merged[a:b] = around
+    return merged
+
+
+def _span(
+    start: int, stop: int, level: int, flags: BoolArray, violation: FloatArray, rate_hz: float
+) -> ValiditySpan:
+    counts = flags.sum(axis=0)
+    order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] > 0] if level > 0 else []
+    causes = tuple(CAUSES[k] for k in order)
+    worst = float(violation.max())
+    if not causes:
+        words = "valid" if level == 0 else f"{worst:.2f} body weights are missing"
+    else:
+        words = f"{WORDS[causes[0]]} (up to {worst:.2f} body weights missing)"
+        if causes[0] in ("slide", "penetration", "limits"):
+            words = WORDS[causes[0]]
+    return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)
