@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.numerics._sqp_programme import Programme, SQPIteration, SQPResult
+from marey.numerics._sqp_programme import Programme, SQPIteration, SQPResult, SQPSettings
 from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
 
 Method = Literal["sl1qp", "fang2003"]
@@ -62,8 +62,8 @@ def solve_sqp(
     x = _inside(programme, frozen(start, None, name="start"))
     from marey.numerics._sqp_trust import TrustSearch
 
-    search = TrustSearch(programme, x, tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
-    result = search.run()
+    settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
+    result = TrustSearch(programme, x, settings).run()
     raise_if_asked("SQP", result.status, result.advice, result, on_failure)
     return result
 

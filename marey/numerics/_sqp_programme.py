@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -75,6 +76,18 @@ class SQPIteration:
     penalty: float
     seconds: float  # since the start
     is_accepted: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SQPSettings:
+    """What the caller asked for."""
+
+    tolerance: float = 1e-4
+    trust: float = 0.5
+    penalty: float = 10.0
+    max_iterations: int = 200
+    time_limit_s: float | None = None
+    on_iteration: Callable[[SQPIteration], bool | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

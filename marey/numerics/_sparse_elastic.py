@@ -1,0 +1,121 @@
+"""The quadratic programme of one SQP iteration: elastic rows, a box, fixed variables left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from marey.base import FloatArray, IntArray
+from marey.numerics._sparse_band import BandSystem
+from marey.numerics._sparse_interior import InteriorPoint, Sides
+from marey.numerics._sqp_programme import Programme
+
+FIXED_WIDTH = 1e-9  # a variable with less room than this does not move
+MAX_STEPS = 60  # interior-point steps; 8 to 16 are usual
+
+_sparse: Any = sparse  # scipy has no stubs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QPStep:
+    """Answer of one quadratic programme."""
+
+    d: FloatArray  # (n,)
+    multipliers: FloatArray  # (m,) of the rows
+    left: float  # sum of the linearised violations that remain
+    model: float  # change of the quadratic model of the objective
+    num_factors: int
+
+
+class ElasticQP:
+    r"""Minimise :math:`g^Td + \frac12 d^T(H + \epsilon I)d + \nu\sum\mathrm{viol}(c + Jd)` over a box.
+
+    Patterns are laid out once; an iteration only brings new values.
+    """
+
+    def __init__(self, programme: Programme) -> None:
+        lower, upper = programme.row_lower, programme.row_upper
+        self.row_lower, self.row_upper = lower, upper
+        self.free = np.flatnonzero(programme.upper - programme.lower > FIXED_WIDTH)
+        is_equal = lower == upper
+        self.equal = np.flatnonzero(is_equal)
+        self.above = np.flatnonzero(np.isfinite(upper) & ~is_equal)
+        self.below = np.flatnonzero(np.isfinite(lower) & ~is_equal)
+        self.num_variables = programme.lower.size
+        self.pattern: tuple[IntArray, ...] = ()
+        self.system: BandSystem | None = None
+
+    def set(self, gradient: FloatArray, hessian: Any, jacobian: Any, damping: float) -> None:
+        """Take the derivatives at an iterate."""
+        hessian, jacobian = _canonical(hessian), _canonical(jacobian)
+        pattern = (hessian.indptr, hessian.indices, jacobian.indptr, jacobian.indices)
+        if self.system is None or not _same(self.pattern, pattern):
+            self._lay_out(hessian, jacobian, pattern)
+        self.H.data[:] = hessian.data[self.hessian_entries]
+        self.J.data[:] = jacobian.data[self.jacobian_entries]
+        system = self.system
+        assert system is not None
+        system.set_hessian(self.H.data)
+        system.set_jacobian(self.J.data)
+        self.gradient = gradient[self.free]
+        self.solver = InteriorPoint(system, self.H, self.J, damping)
+
+    def solve(self, rows: FloatArray, low: FloatArray, high: FloatArray, penalty: float, tolerance: float) -> QPStep:
+        """Best step in the box for rows with the given values at its origin."""
+        sides = self._sides(rows, penalty)
+        box = (low[self.free], high[self.free])
+        point, count = self.solver.solve(self.gradient, sides, *box, tolerance, MAX_STEPS)
+        inner = np.clip(np.where(np.isfinite(point.d), point.d, 0.0), *box)
+        moved = rows + self.J @ inner
+        left = np.maximum(np.maximum(self.row_lower - moved, moved - self.row_upper), 0.0)
+        d = np.zeros(self.num_variables)
+        d[self.free] = inner
+        values = np.nan_to_num(sides.signs * (point.w + sides.floors))
+        multipliers = np.bincount(sides.rows, values, minlength=rows.size)
+        return QPStep(d, multipliers, float(left.sum()), self._model(inner), count)
+
+    def linear(self, d: FloatArray) -> FloatArray:
+        """Change of the linearised rows ``(m,)``."""
+        return np.asarray(self.J @ d[self.free])
+
+    def _model(self, d: FloatArray) -> float:
+        return float(self.gradient @ d + 0.5 * d @ (self.H @ d + self.solver.damping * d))
+
+    def _sides(self, rows: FloatArray, penalty: float) -> Sides:
+        lower, upper = self.row_lower - rows, self.row_upper - rows
+        counts = (self.equal.size + self.above.size, self.below.size)
+        ends = np.concatenate([upper[self.equal], upper[self.above], -lower[self.below]])
+        floors = np.zeros(ends.size)
+        floors[: self.equal.size] = -penalty
+        indices = np.concatenate([self.equal, self.above, self.below])
+        return Sides(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
+
+    def _lay_out(self, hessian: Any, jacobian: Any, pattern: tuple[IntArray, ...]) -> None:
+        self.pattern = tuple(part.copy() for part in pattern)
+        self.H, self.hessian_entries = _selected(hessian, self.free, is_square=True)
+        self.J, self.jacobian_entries = _selected(jacobian, self.free, is_square=False)
+        self.system = BandSystem(self.H, self.J)
+
+
+def _canonical(matrix: Any) -> Any:
+    """As csc without repeated entries, unchanged if it is so already."""
+    if matrix.format != "csc" or not matrix.has_canonical_format:
+        matrix = _sparse.csc_array(matrix, copy=True)
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _same(one: tuple[IntArray, ...], other: tuple[IntArray, ...]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _selected(matrix: Any, free: IntArray, *, is_square: bool) -> tuple[Any, IntArray]:
+    """Free columns (and rows, of a square matrix) with the places of their entries in the whole."""
+    numbered = _sparse.csc_array((np.arange(1.0, matrix.data.size + 1.0), matrix.indices, matrix.indptr), matrix.shape)
+    part = numbered[:, free]
+    part = _sparse.csc_array(part[free] if is_square else part)
+    entries = part.data.astype(np.int64) - 1
+    return part, entries

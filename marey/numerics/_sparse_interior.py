@@ -1,0 +1,168 @@
+"""A primal-dual interior-point method for quadratic programmes with elastic rows, on a banded normal matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.numerics._sparse_band import BandSystem
+
+START_SHARE = 0.02  # [-] of the penalty: first multiplier of an inequality
+START_SLACK = 0.02  # first distance of a row from its ends, in scaled rows
+START_BOX = 0.1  # [-] of the box: first distance of a variable from its bounds
+START_BOX_GAP = 0.01  # [-] of the mean gap of the rows, for the bounds
+DUAL_TOL = 1e-6  # [-] of the gradient
+ROUNDING_GAP = 1e-3  # [-] of the tolerance; below it residuals only grow
+BOUNDARY_SHARE = 0.99  # [-] of the way to the boundary that a step may take
+
+
+@dataclass(slots=True, eq=False)
+class Sides:
+    r"""One-sided elastic rows :math:`\sigma (Jd)_i - b = t - s`, with :math:`s, t \ge 0` and cost :math:`\nu t`.
+
+    The multiplier of an inequality lies between 0 and ν, that of an equality between −ν and ν.
+    """
+
+    rows: IntArray  # (S,) which row of J
+    signs: FloatArray  # (S,) σ, 1 for an upper end or an equality, -1 for a lower end
+    ends: FloatArray  # (S,) b
+    floors: FloatArray  # (S,) least multiplier
+    penalty: float  # ν, the largest
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """An iterate; all but ``d`` are positive. Also a direction."""
+
+    d: FloatArray  # (n,)
+    s: FloatArray  # (S,) room to the end
+    t: FloatArray  # (S,) violation
+    w: FloatArray  # (S,) multiplier above its floor
+    v: FloatArray  # (S,) multiplier below the penalty
+    zl: FloatArray  # (n,) multipliers of the box
+    zu: FloatArray  # (n,)
+
+
+class InteriorPoint:
+    r"""Minimise :math:`g^Td + \frac12 d^THd + \nu\sum t` over elastic rows and a box, by Mehrotra's method.
+
+    Slacks and multipliers are eliminated row by row, so that each step factors
+    :math:`H + J^T D J + \mathrm{diag}`, :math:`1/D = s/w + t/v`, whatever the number of rows.
+    """
+
+    def __init__(self, system: BandSystem, hessian: Any, jacobian: Any, damping: float) -> None:
+        self.system, self.hessian, self.jacobian, self.damping = system, hessian, jacobian, damping
+        self.transposed: Any = jacobian.T
+
+    def solve(
+        self, gradient: FloatArray, sides: Sides, low: FloatArray, high: FloatArray, tolerance: float, max_steps: int
+    ) -> tuple[Point, int]:
+        """Point whose gap is below the tolerance, and how many factorisations it took."""
+        self.gradient, self.sides, self.low, self.high = gradient, sides, low, high
+        point, count = self._start(), 0
+        scale = 1.0 + float(np.abs(gradient).max(initial=0.0))
+        for count in range(max_steps):
+            gap = self._gap(point)
+            dual, primal = self._residuals(point)
+            is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or gap < ROUNDING_GAP * tolerance
+            if (gap < tolerance and is_settled) or not np.isfinite(gap):
+                break
+            point = self._advance(point, gap, dual, primal)
+        return point, count
+
+    def _start(self) -> Point:
+        sides, width = self.sides, self.high - self.low
+        d = np.clip(0.0, self.low + START_BOX * width, self.high - START_BOX * width)
+        distance = sides.signs * (self.jacobian @ d)[sides.rows] - sides.ends
+        s, t = np.maximum(-distance, 0.0) + START_SLACK, np.maximum(distance, 0.0) + START_SLACK
+        span = sides.penalty - sides.floors
+        w = np.where(sides.floors < 0.0, 0.5, START_SHARE) * span
+        gap = (float(s @ w) + float(t @ (span - w))) / max(2 * s.size, 1) + 1e-9
+        return Point(d, s, t, w, span - w, START_BOX_GAP * gap / (d - self.low), START_BOX_GAP * gap / (self.high - d))
+
+    def _gap(self, p: Point) -> float:
+        return float(p.s @ p.w + p.t @ p.v + (self.high - p.d) @ p.zu + (p.d - self.low) @ p.zl)
+
+    def _weighted_rows(self, values: FloatArray) -> FloatArray:
+        """J' of one value for each side."""
+        return self.transposed @ self._by_row(self.sides.signs * values)
+
+    def _by_row(self, values: FloatArray) -> FloatArray:
+        return np.bincount(self.sides.rows, values, minlength=self.jacobian.shape[0])
+
+    def _residuals(self, p: Point) -> tuple[FloatArray, FloatArray]:
+        sides = self.sides
+        dual = (
+            self.hessian @ p.d
+            + self.damping * p.d
+            + self.gradient
+            + self._weighted_rows(p.w + sides.floors)
+            + p.zu
+            - p.zl
+        )
+        return dual, sides.signs * (self.jacobian @ p.d)[sides.rows] - sides.ends - p.t + p.s
+
+    def _advance(self, p: Point, gap: float, dual: FloatArray, primal: FloatArray) -> Point:
+        """Predict, correct, move."""
+        above, below = self.high - p.d, p.d - self.low
+        weights = 1.0 / (p.t / p.v + p.s / p.w)
+        self.system.factor(self._by_row(weights), p.zu / above + p.zl / below + self.damping)
+        pairs = (-p.s * p.w, -p.t * p.v, -above * p.zu, -below * p.zl)
+        first = self._direction(p, weights, dual, primal, pairs)
+        length = self._length(p, first)
+        count = 2 * (p.s.size + p.d.size)
+        target = min(1.0, self._gap(_moved(p, first, length)) / gap) ** 3 * gap / count
+        corrected = (
+            pairs[0] + target - first.s * first.w,
+            pairs[1] + target - first.t * first.v,
+            pairs[2] + target + first.d * first.zu,
+            pairs[3] + target - first.d * first.zl,
+        )
+        second = self._direction(p, weights, dual, primal, corrected)
+        return _moved(p, second, min(1.0, BOUNDARY_SHARE * self._length(p, second)))
+
+    def _direction(
+        self, p: Point, weights: FloatArray, dual: FloatArray, primal: FloatArray, pairs: tuple[FloatArray, ...]
+    ) -> Point:
+        """Newton step towards given changes of the products s w, t v and those of the box."""
+        rs, rt, ru, rl = pairs
+        above, below = self.high - p.d, p.d - self.low
+        shift = primal - rt / p.v + rs / p.w
+        d = self.system.solve(-dual - self._weighted_rows(weights * shift) - ru / above + rl / below)
+        change = weights * (self.sides.signs * (self.jacobian @ d)[self.sides.rows] + shift)
+        s, t = (rs - p.s * change) / p.w, (rt + p.t * change) / p.v
+        return Point(d, s, t, change, -change, (rl - p.zl * d) / below, (ru + p.zu * d) / above)
+
+    def _length(self, p: Point, step: Point) -> float:
+        """Share of the step at which something first reaches zero, at most far beyond one."""
+        worst = max(
+            _steepest(p.s, step.s),
+            _steepest(p.t, step.t),
+            _steepest(p.w, step.w),
+            _steepest(p.v, step.v),
+            _steepest(p.zl, step.zl),
+            _steepest(p.zu, step.zu),
+            _steepest(self.high - p.d, -step.d),
+            _steepest(p.d - self.low, step.d),
+        )
+        return 1.0 / max(worst, 1e-3)
+
+
+def _steepest(values: FloatArray, change: FloatArray) -> float:
+    return float((-change / values).max(initial=0.0))
+
+
+def _moved(p: Point, step: Point, length: float) -> Point:
+    a = min(length, 1.0)
+    return Point(
+        p.d + a * step.d,
+        p.s + a * step.s,
+        p.t + a * step.t,
+        p.w + a * step.w,
+        p.v + a * step.v,
+        p.zl + a * step.zl,
+        p.zu + a * step.zu,
+    )
