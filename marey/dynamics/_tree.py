@@ -18,6 +18,7 @@ from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
+    from marey.dynamics._tree_body import BodyLike
     from marey.dynamics._tree_simplified import SimplifiedTree
 
 REVOLUTE: Final = 0
@@ -116,12 +117,12 @@ class JointTree:
 
     @classmethod
     def from_body(
-        cls, body: Any, *, motion: Motion | None = None, root_order: str = "yxz", keep: str = "capture"
+        cls, body: BodyLike, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
         """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
         from marey.dynamics._tree_body import tree_from_body
 
-        return tree_from_body(body, motion=motion, root_order=root_order, keep=keep)
+        return tree_from_body(body, motion=motion, root_order=root_order, fingers=fingers)
 
     def simplified(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
         """The same body moved by fewer coordinates, ``q = S q_s`` ([Fang2003]_ §8.3)."""

@@ -1,24 +1,23 @@
 """Fang's characters, and chains for the races.
 
-The thesis does not print its layout; root 6, hips 3, knees 1, shoulders 3, elbows 1 is the one reading that gives its 22
-and, seen from the side, its 7 degrees of freedom. Masses and lengths are the Dempster shares of [Winter2009]_ table 4.1.
+The thesis does not print its layout; root 6, hips 3, knees 1, shoulders 3, elbows 1 is the one reading that gives its
+22 and, seen from the side, its 7 degrees of freedom. Masses and lengths are Dempster's shares, [Winter2009]_ table 4.1.
 At zero the body stands straight, arms down, facing +Z. Knees and elbows bend with positive angles; ``rx`` turns about
 +X, so that a leg or an arm goes forward with a negative angle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics._tree import PRISMATIC, REVOLUTE, WORLD, Figure, JointTree, Point
+from marey.dynamics._tree import Figure, JointTree, Point
+from marey.dynamics._tree_draft import AXES, TreeDraft, add_root
 from marey.skeleton import NO_PARENT, Skeleton
 
-AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 SIDES: Final = {"left": 1.0, "right": -1.0}  # sign of the side's X
 STRAIGHT_RAD: Final = 0.02  # [rad] least bend of knees and elbows: a straight limb is singular
 HIP_HALF_WIDTH: Final = 0.055  # [stature]
@@ -57,90 +56,11 @@ THIGH: Final = Segment(0.100, 0.245, 0.433, 0.323, 0.08)
 SHANK: Final = Segment(0.061, 0.246, 0.606, 0.416, 0.05)
 
 
-@dataclass(slots=True)
-class TreeDraft:
-    """A tree while it is being put together: links are appended, then frozen by :meth:`build`."""
-
-    names: list[str] = field(default_factory=list[str])
-    parents: list[int] = field(default_factory=list[int])
-    kinds: list[int] = field(default_factory=list[int])
-    axes: list[FloatArray] = field(default_factory=list[FloatArray])
-    offsets: list[FloatArray] = field(default_factory=list[FloatArray])
-    orientations: list[FloatArray] = field(default_factory=list[FloatArray])
-    masses: list[float] = field(default_factory=list[float])
-    centres: list[FloatArray] = field(default_factory=list[FloatArray])
-    inertias: list[FloatArray] = field(default_factory=list[FloatArray])
-    bounds: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    groups: list[str] = field(default_factory=list[str])
-
-    def add(
-        self,
-        name: str,
-        parent: int,
-        axis: Iterable[float],
-        *,
-        group: str,
-        kind: int = REVOLUTE,
-        offset: Iterable[float] = (0.0, 0.0, 0.0),
-        orientation: Iterable[float] = (1.0, 0.0, 0.0, 0.0),
-        bounds: tuple[float, float] = (-np.inf, np.inf),
-    ) -> int:
-        """Append a massless link and return its number."""
-        self.names.append(name)
-        self.parents.append(parent)
-        self.kinds.append(kind)
-        self.axes.append(np.array(tuple(axis)))
-        self.offsets.append(np.array(tuple(offset)))
-        self.orientations.append(np.array(tuple(orientation)))
-        self.masses.append(0.0)
-        self.centres.append(np.zeros(3))
-        self.inertias.append(np.zeros((3, 3)))
-        self.bounds.append(bounds)
-        self.groups.append(group)
-        return len(self.names) - 1
-
-    def weigh(self, link: int, mass: float, centre: FloatArray, inertia: FloatArray) -> None:
-        """Fasten a solid to a link that may carry others already."""
-        total = self.masses[link] + mass
-        if total <= 0.0:
-            return
-        joint = (self.masses[link] * self.centres[link] + mass * centre) / total
-        moved = _about(self.masses[link], self.centres[link] - joint) + _about(mass, centre - joint)
-        self.inertias[link] = self.inertias[link] + inertia + moved
-        self.masses[link], self.centres[link] = total, joint
-
-    def build(self, figure: Figure, points: dict[str, Point], report: tuple[str, ...] = ()) -> JointTree:
-        """Check and freeze."""
-        bounds = np.array(self.bounds)
-        return JointTree(
-            tuple(self.names),
-            np.array(self.parents, dtype=np.int64),
-            np.array(self.kinds, dtype=np.int64),
-            np.array(self.axes),
-            np.array(self.offsets),
-            np.array(self.masses),
-            np.array(self.centres),
-            np.array(self.inertias),
-            orientations=np.array(self.orientations),
-            lower=bounds[:, 0],
-            upper=bounds[:, 1],
-            groups=tuple(self.groups),
-            points=points,
-            figure=figure,
-            report=report,
-        )
-
-
-def _about(mass: float, r: FloatArray) -> FloatArray:
-    """Inertia of a point mass at ``r``."""
-    return mass * (r @ r * np.eye(3) - np.outer(r, r))
-
-
 def fang22(height_m: float, mass_kg: float) -> JointTree:
     """The character in space: 22 degrees of freedom, nine links with mass."""
     _check_size(height_m, mass_kg)
     draft, dofs = TreeDraft(), {"pelvis": tuple(range(6))}
-    link = _root(draft, "xyz", "yzx")  # a full turn about X stays regular
+    link = add_root(draft, "xyz", "yzx", "pelvis")  # a full turn about X stays regular
     draft.weigh(link, *TRUNK.link(height_m, mass_kg))
     for side, sign in SIDES.items():
         hip = (sign * HIP_HALF_WIDTH * height_m, 0.0, 0.0)
@@ -160,7 +80,7 @@ def fang7(height_m: float, mass_kg: float) -> JointTree:
     """The character in the plane X = 0: left and right limbs are one link of doubled mass each."""
     _check_size(height_m, mass_kg)
     draft = TreeDraft()
-    link = _root(draft, "yz", "x")
+    link = add_root(draft, "yz", "x", "pelvis")
     draft.weigh(link, *TRUNK.link(height_m, mass_kg))
     size = (height_m, 2.0 * mass_kg)
     shoulder = (0.0, SHOULDER_RISE * height_m, 0.0)
@@ -198,15 +118,6 @@ def chain(num_links: int, length_m: float, mass_kg: float) -> JointTree:
 def _check_size(length_m: float, mass_kg: float) -> None:
     if not (np.isfinite([length_m, mass_kg]).all() and length_m > 0.0 and mass_kg > 0.0):
         raise InputError(f"a body of {length_m} m and {mass_kg} kg", "Both must be positive numbers")
-
-
-def _root(draft: TreeDraft, slides: str, turns: str) -> int:
-    link = WORLD
-    for letter in slides:
-        link = draft.add(f"root_t{letter}", link, AXES[letter], group="pelvis", kind=PRISMATIC)
-    for letter in turns:
-        link = draft.add(f"root_r{letter}", link, AXES[letter], group="pelvis")
-    return link
 
 
 # [rad] what a grown person reaches, rounded: about X, about Z (left side: away from the body), about Y

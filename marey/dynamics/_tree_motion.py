@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.dynamics._body_repair import restore_bones
 from marey.dynamics._tree import PRISMATIC, REVOLUTE, Figure, JointTree
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
+from marey.skeleton import Skeleton
 
 SAME_BONES_M = 1e-6  # [m] offsets this near belong to the same skeleton
 
@@ -45,13 +47,14 @@ def from_motion(tree: JointTree, figure: Figure, motion: Motion) -> FloatArray:
 
 
 def check_same_skeleton(figure: Figure, motion: Motion) -> None:
-    """Refuse a clip of other bones."""
+    """Refuse a clip of other bones; bones that a body got back may be missing in the clip."""
     ours, theirs = figure.skeleton, motion.skeleton
-    if ours is theirs:
-        return
-    same = ours.names == theirs.names and np.abs(ours.offsets[1:] - theirs.offsets[1:]).max(initial=0.0) < SAME_BONES_M
-    if not same:
+    if not (_same_bones(ours, theirs) or _same_bones(ours, restore_bones(theirs))):
         raise InputError(f"the clip is of skeleton {theirs!r}, the tree moves {ours!r}", "Retarget the clip first")
+
+
+def _same_bones(a: Skeleton, b: Skeleton) -> bool:
+    return a is b or (a.names == b.names and np.abs(a.offsets[1:] - b.offsets[1:]).max(initial=0.0) < SAME_BONES_M)
 
 
 def joint_angles(tree: JointTree, turns: Sequence[int], rotations: SO3) -> FloatArray:

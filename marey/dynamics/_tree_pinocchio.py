@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.base import FloatArray, MissingExtraError
+from marey.base import FloatArray, IntArray, MissingExtraError
 from marey.dynamics._tree import REVOLUTE, WORLD, JointTree
 from marey.lie import SO3, hat
 
@@ -29,7 +29,7 @@ def pinocchio() -> Any:
 
 @lru_cache(maxsize=32)
 def pinocchio_model(tree: JointTree) -> Any:
-    """Pinocchio model of a tree, its joints numbered as ours plus one. Built once and kept; gravity is -9.81 along Y."""
+    """Pinocchio model of a tree, its joints numbered as ours plus one; built once and kept. Gravity is -9.81 along Y."""
     pin = pinocchio()
     model: Any = pin.Model()
     model.gravity.linear = np.array([0.0, -9.81, 0.0])
@@ -70,3 +70,18 @@ def centroidal_blocks(tree: JointTree, states: States, gravity: FloatArray) -> t
             if force is not None:
                 blocks[n, f, 3:] -= hat(force[:3]) @ J_com
     return totals, blocks
+
+
+def torque_blocks(tree: JointTree, states: States, gravity: FloatArray, joints: IntArray) -> FloatArray:
+    """Derivatives ``(3, F, k, D)`` of the torques of ``joints`` by q, qd and qdd, frame by frame."""
+    pin, model = pinocchio(), pinocchio_model(tree).copy()
+    model.gravity.linear = gravity
+    data: Any = model.createData()
+    frames, D = states[0].shape
+    out = np.empty((3, frames, len(joints), D))
+    for f in range(frames):
+        blocks = pin.computeRNEADerivatives(model, data, states[0][f], states[1][f], states[2][f])
+        for n, block in enumerate(blocks):
+            full = np.triu(block) + np.triu(block, 1).T if n == 2 else block
+            out[n, f] = full[joints]
+    return out

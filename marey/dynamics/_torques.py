@@ -1,0 +1,86 @@
+"""Joint torques of a tree, and how they depend on the motion."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen, frozen_ints
+from marey.dynamics._body import GRAVITY
+from marey.dynamics._states import AnyTree, full_states, gravity_vector, whole
+from marey.dynamics._tree_simplified import reduced
+
+TorqueMethod = Literal["sub-tree", "pinocchio"]
+
+
+def torques(
+    tree: AnyTree,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    *,
+    gravity: float = GRAVITY,
+    external: ArrayLike | None = None,
+) -> FloatArray:
+    """Torques [N m] and forces [N] ``(F, D)`` along the coordinates of the whole body, by Newton-Euler.
+
+    Args:
+        tree: the body.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
+        gravity: downward acceleration of free fall [m/s^2].
+        external: wrenches ``(F, D, 6)`` of the world on the links, (force, moment) about the origin of the world and
+            in its axes. The root's rows of the result are what is still missing, zero when they explain the motion.
+    """
+    from marey.dynamics._torques_kernels import inverse_torques
+
+    states, body = full_states(tree, q, qd, qdd), whole(tree)
+    pushes = np.zeros((0, body.num_dofs, 6))
+    if external is not None:
+        pushes = frozen(external, len(states[0]), body.num_dofs, 6, name="external")
+    return inverse_torques(body.arrays, states, gravity_vector(gravity), pushes)
+
+
+def torque_jacobians(
+    tree: AnyTree,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    *,
+    joints: ArrayLike | None = None,
+    gravity: float = GRAVITY,
+    method: TorqueMethod = "sub-tree",
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Derivatives of torques by q, qd and qdd, each ``(F, k, D)``; without external wrenches.
+
+    Args:
+        tree: the body.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
+        joints: the ``k`` coordinates whose torques are wanted, all by default.
+        gravity: downward acceleration of free fall [m/s^2].
+        method: ``"sub-tree"``, Fang's extension ([Fang2003]_ §8.2): aggregates of sub-trees, whose cost grows with the
+            number of torques; or ``"pinocchio"``.
+    """
+    if method not in get_args(TorqueMethod):
+        raise UnknownNameError("method", method, "torque_jacobians", get_args(TorqueMethod))
+    states, body = full_states(tree, q, qd, qdd), whole(tree)
+    chosen = np.arange(body.num_dofs) if joints is None else frozen_ints(joints, None, name="joints")
+    rows = np.full(body.num_dofs, -1)
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
+        raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
+    rows[chosen] = np.arange(len(chosen))
+    if method == "pinocchio":
+        from marey.dynamics._tree_pinocchio import torque_blocks
+
+        blocks = torque_blocks(body, states, gravity_vector(gravity), chosen)
+    else:
+        from marey.dynamics._torques_kernels import torque_columns
+
+        blocks = torque_columns(body.arrays, states, gravity_vector(gravity), rows, len(chosen))
+    dq, dqd, dqdd = reduced(tree, blocks)
+    return dq, dqd, dqdd

@@ -1,0 +1,111 @@
+"""Compiled joint torques of a tree and their Jacobians, from the sums over sub-trees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.dynamics._aggregate_kernels import Scratch, States, scratch_for, sweep, weight_of
+from marey.dynamics._spatial_kernels import (
+    Spatial,
+    add6,
+    cross,
+    cross6,
+    inertia_times,
+    pair,
+    plus,
+    put6,
+    row6,
+    sum6,
+    times6,
+)
+from marey.dynamics._tree_kernels import TreeArrays, move_links, place_links, weigh_links
+
+
+@kernel
+def inverse_torques(tree: TreeArrays, states: States, gravity: FloatArray, external: FloatArray) -> FloatArray:
+    """Torques and forces ``(F, D)`` along all coordinates: Newton-Euler, B.1-B.6.
+
+    ``external (F, D, 6)`` are wrenches of the world on the links, at the origin of the world; it may have no frames.
+    """
+    parents = tree[0]
+    frames, D = states[0].shape
+    R, P, S, V, A, weights, _, _, w = scratch_for(D)
+    out = np.empty((frames, D))
+    for f in range(frames):
+        place_links(tree, states[0], f, R, P)
+        o = move_links(tree, states, f, gravity, (R, P), (S, V, A))
+        weigh_links(tree[4], R, P, o, weights)
+        w[:] = 0.0
+        for i in range(D - 1, -1, -1):
+            m, h, J = weight_of(weights, i)
+            v = row6(V, i)
+            add6(w, i, sum6(inertia_times(m, h, J, row6(A, i)), cross6(v, inertia_times(m, h, J, v))))
+            if external.shape[0] > 0:
+                push = row6(external[f], i)
+                add6(w, i, times6(-1.0, (push[0], plus(push[1], cross(push[0], o)))))
+            total = row6(w, i)
+            out[f, i] = pair(row6(S, i), total)
+            add6(w, parents[i], total)
+    return out
+
+
+@kernel
+def lever_rows(tree: TreeArrays, scratch: Scratch, columns: FloatArray, levers: FloatArray) -> None:
+    r"""What links above a joint do to its torque: three twists and one wrench of each joint, ``levers (3, D, 6)``.
+
+    .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
+        \partial_{\dot q_k}\tau_i = \langle 2N_k, b_i\rangle + \langle s_k, z_i\rangle,\qquad
+        \partial_{\ddot q_k}\tau_i = \langle s_k, b_i\rangle
+
+    with :math:`N_k = \bar v_k\times s_k,\; A_k = \bar a_k\times s_k + \bar v_k\times N_k,\;
+    z_i = \dot I^\circ_i s_i - I^*_i(v_i\times s_i) - s_i\times p_i + v_i\times b_i`: the table of the sub-tree
+    extension with the pairing moved onto the joint's own axis.
+    """
+    parents = tree[0]
+    _, _, S, V, A, weights, _, p, _ = scratch
+    for i in range(parents.shape[0]):
+        k = parents[i]
+        s, v, vb, b = row6(S, i), row6(V, i), row6(V, k), row6(columns[1], i)
+        m, h, J = weight_of(weights, i)
+        N = cross6(vb, s)
+        momentum = sum6(row6(p, i), inertia_times(m, h, J, vb))
+        # of df/dqd = e + l + v x b, without e: l + v x b
+        z = sum6(row6(columns[3], i), times6(-1.0, row6(columns[0], i)))
+        z = sum6(z, times6(-1.0, sum6(inertia_times(m, h, J, cross6(v, s)), cross6(s, momentum))))
+        put6(levers[0], i, sum6(cross6(row6(A, k), s), cross6(vb, N)))
+        put6(levers[1], i, N)
+        put6(levers[2], i, z)
+
+
+@kernel
+def torque_columns(tree: TreeArrays, states: States, gravity: FloatArray, rows: IntArray, count: int) -> FloatArray:
+    r"""Derivatives ``(3, F, k, D)`` of chosen torques by q, qd and qdd; ``rows (D,)`` is a joint's row, or -1.
+
+    Below a joint, :math:`\partial_{q_j}\tau_i = \langle s_i, \partial_{q_j} f_0\rangle`: the aggregate's own columns.
+    """
+    parents = tree[0]
+    frames, D = states[0].shape
+    scratch = scratch_for(D)
+    S = scratch[2]
+    columns, levers = np.empty((4, D, 6)), np.empty((3, D, 6))
+    out = np.zeros((3, frames, count, D))
+    for f in range(frames):
+        sweep(tree, states, f, gravity, scratch, columns)
+        lever_rows(tree, scratch, columns, levers)
+        for j in range(D):
+            b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]
+            i = j
+            while i < D:
+                s: Spatial = row6(S, i)
+                if rows[i] >= 0:
+                    out[0, f, rows[i], j] = pair(s, row6(columns[2], j))
+                    out[1, f, rows[i], j] = pair(s, row6(columns[3], j))
+                    out[2, f, rows[i], j] = pair(s, b)
+                if row >= 0 and i != j:
+                    N = row6(levers[1], i)
+                    out[0, f, row, i] = pair(row6(levers[0], i), b) + pair(N, z)
+                    out[1, f, row, i] = 2.0 * pair(N, b) + pair(s, z)
+                    out[2, f, row, i] = pair(s, b)
+                i = parents[i]
+    return out

@@ -1,0 +1,243 @@
+"""A tree for any skeleton with masses: hinges where the capture has them, three turns elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.dynamics._tree import Figure, JointTree, Point
+from marey.dynamics._tree_draft import AXES, TreeDraft, add_root
+from marey.dynamics._tree_motion import euler_angles
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import RoleMap, Skeleton, contact_points, role_map
+
+ROOT_ORDERS: Final = ("yxz", "yzx", "xyz", "xzy", "zxy", "zyx")
+DOWN: Final = np.array([0.0, -1.0, 0.0])
+HINGE_TOL: Final = 1e-5  # [rad] a joint that leaves one axis by less is a hinge
+STILL_TOL: Final = 1e-9  # [rad] a joint that turns by less is stiff
+SAFE_RAD: Final = 0.35  # [rad] an order of turns this far from gimbal lock is kept
+LIMB_ROLES: Final = {"hip": ("knee", "ankle", "foot"), "shoulder": ("elbow", "wrist")}
+ORDERS: Final = {"shoulder": "xzy"}  # by role; "zyx" for all others: its lock is where no hip, ankle or spine goes
+BENDS: Final = {"knee": (0.0, 2.7), "elbow": (0.0, 2.7)}  # [rad] hinges whose positive angle is flexion
+
+# CMU's BVH files: one axis in the joint's frame, exact to 2e-6 rad in all 339 clips at hand; or none
+_LEG: Final = (float(np.cos(np.deg2rad(20.0))), float(np.sin(np.deg2rad(20.0))), 0.0)
+_CMU_HINGES: Final = {
+    "leftleg": _LEG,
+    "rightleg": (_LEG[0], -_LEG[1], 0.0),
+    "lefttoebase": _LEG,
+    "righttoebase": (_LEG[0], -_LEG[1], 0.0),
+    "leftforearm": (0.0, -float(np.sqrt(0.75)), 0.5),
+    "rightforearm": (0.0, float(np.sqrt(0.75)), -0.5),
+    "lefthand": (1.0, 0.0, 0.0),
+    "righthand": (1.0, 0.0, 0.0),
+    "lefthandindex1": (0.0, 0.0, 1.0),
+    "righthandindex1": (0.0, 0.0, 1.0),
+}
+_CMU_STIFF: Final = ("lhipjoint", "rhipjoint", "leftshoulder", "rightshoulder")
+_CMU_FINGERS: Final = ("lefthandindex1", "righthandindex1", "lthumb", "rthumb")
+
+
+class BodyLike(Protocol):
+    """What a tree needs of a body."""
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Its joints."""
+        ...
+
+    @property
+    def masses(self) -> FloatArray:
+        """Mass of each joint's piece ``(J,)`` [kg]."""
+        ...
+
+    @property
+    def centres(self) -> FloatArray:
+        """Centre of each piece ``(J, 3)`` [m] in the joint's frame."""
+        ...
+
+    @property
+    def inertias(self) -> FloatArray:
+        """Inertia of each piece ``(J, 3, 3)`` [kg m^2] about its centre."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointPlan:
+    """How one joint will turn."""
+
+    axes: FloatArray  # (n, 3) in the joint's frame, in the order they act; none for a stiff joint
+    letters: str  # (n,) name of each turn; empty for a hinge
+    orientation: SO3  # one rotation, before the first turn
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+
+
+def tree_from_body(
+    body: BodyLike, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+) -> JointTree:
+    """Tree of one-turn joints that moves a body's skeleton.
+
+    The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
+    regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
+    hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns about
+    one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
+
+    Args:
+        body: skeleton, masses, centres and inertias of its pieces.
+        motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
+            lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
+        root_order: order of the root's turns, outermost first.
+        fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
+    """
+    if root_order not in ROOT_ORDERS:
+        raise InputError(f"root order '{root_order}'", f"It is one of {', '.join(ROOT_ORDERS)}")
+    skeleton = body.skeleton
+    plans = joint_plans(skeleton, role_map(skeleton), motion, fingers=fingers)
+    draft = TreeDraft()
+    links, dofs = _lay_out(draft, skeleton, plans, root_order)
+    for j in np.flatnonzero(body.masses):
+        link, shift = links[j]
+        draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
+    return draft.build(Figure(skeleton, dofs), _points(skeleton, links), _report(skeleton, plans))
+
+
+def _report(skeleton: Skeleton, plans: list[JointPlan]) -> tuple[str, ...]:
+    """Which joints are hinges and which are stiff, in sentences."""
+    found = {1: list[str](), 0: list[str]()}
+    for name, plan in zip(skeleton.names[1:], plans[1:], strict=True):
+        if len(plan.axes) in found:
+            found[len(plan.axes)].append(name)
+    words = {1: "hinges", 0: "stiff joints"}
+    return tuple(f"{words[count]}: {', '.join(names)}" for count, names in found.items() if names)
+
+
+def _lay_out(
+    draft: TreeDraft, skeleton: Skeleton, plans: list[JointPlan], root_order: str
+) -> tuple[list[tuple[int, FloatArray]], tuple[tuple[int, ...], ...]]:
+    """Add all turns; returns the link that carries each joint and where on it the joint is, and its coordinates."""
+    root = add_root(draft, "xyz", root_order, skeleton.names[0])
+    links: list[tuple[int, FloatArray]] = [(root, np.zeros(3))]
+    dofs: list[tuple[int, ...]] = [tuple(range(root + 1))]
+    for j in range(1, skeleton.num_joints):
+        link, shift = links[skeleton.parents[j]]
+        plan, offset, own = plans[j], shift + skeleton.offsets[j], list[int]()
+        orientation = plan.orientation.wxyz
+        for n, axis in enumerate(plan.axes):
+            name = f"{skeleton.names[j]}_r{plan.letters[n]}" if plan.letters else skeleton.names[j]
+            link = draft.add(
+                name, link, axis, group=skeleton.names[j], offset=offset, orientation=orientation, bounds=plan.bounds
+            )
+            offset, orientation = np.zeros(3), SO3.identity().wxyz
+            own.append(link)
+        links.append((link, offset))
+        dofs.append(tuple(own))
+    return links, tuple(dofs)
+
+
+def joint_plans(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointPlan]:
+    """How each joint will turn; the root's entry is not used."""
+    turns = hanging_turns(skeleton, roles)
+    parts = {j: role.split("_")[-1] for role, j in roles.joints.items()}
+    plans: list[JointPlan] = []
+    for j, name in enumerate(skeleton.names):
+        axis = None if j == 0 else _hinge(skeleton, roles, j, motion)
+        part, hung = parts.get(j, ""), turns.get(j)
+        start, frame = SO3.identity(), np.eye(3)
+        if hung is not None:
+            frame = hung.inverse().matrix()
+            start = hung if part in LIMB_ROLES else start
+        if not fingers and roles.profile == "cmu-bvh" and name.lower() in _CMU_FINGERS:
+            plans.append(JointPlan(np.zeros((0, 3)), "", SO3.identity()))
+        elif axis is not None:
+            bounds = BENDS.get(part, (-np.inf, np.inf)) if len(axis) else (-np.inf, np.inf)
+            plans.append(JointPlan(axis, "", SO3.identity(), bounds))
+        else:
+            order = ORDERS.get(part, "zyx")
+            if motion is not None:
+                order = _safe_order(order, start.inverse() @ motion.rotations[:, j], frame)
+            plans.append(JointPlan(_columns(frame, order), order, start))
+    return plans
+
+
+def hanging_turns(skeleton: Skeleton, roles: RoleMap) -> dict[int, SO3]:
+    """For each joint of a limb, the rotation that turns the limb's rest pose straight down."""
+    turns: dict[int, SO3] = {}
+    for top, others in LIMB_ROLES.items():
+        for side in ("left", "right"):
+            upper, lower = roles.get(f"{side}_{top}"), roles.get(f"{side}_{others[0]}")
+            if upper is None or lower is None:
+                continue
+            rest = skeleton.rest_positions()
+            bone = rest[lower] - rest[upper]
+            if np.linalg.norm(bone) > 0.0:
+                turn = SO3.from_two_vectors(bone, DOWN)
+                for joint in _below(skeleton, upper):
+                    turns[joint] = turn
+    return turns
+
+
+def _below(skeleton: Skeleton, top: int) -> list[int]:
+    inside = [top]
+    for j in range(top + 1, skeleton.num_joints):
+        if skeleton.parents[j] in inside:
+            inside.append(j)
+    return inside
+
+
+def _hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:
+    """Axis ``(1, 3)`` of a hinge, ``(0, 3)`` of a stiff joint, or None of a free one."""
+    if motion is not None:
+        return _seen_hinge(motion.rotations[:, j].log())
+    if roles.profile == "cmu-bvh":
+        name = skeleton.names[j].lower()
+        if name in _CMU_STIFF:
+            return np.zeros((0, 3))
+        return np.array([_CMU_HINGES[name]]) if name in _CMU_HINGES else None
+    for limit in skeleton.limits:
+        if limit.joint == skeleton.names[j] and len(limit.order) == 1:
+            return (limit.axis @ np.array(AXES[limit.order]))[None]
+    return None
+
+
+def _seen_hinge(vectors: FloatArray) -> FloatArray | None:
+    """As :func:`_hinge`, from the rotation vectors ``(F, 3)`` of a clip."""
+    if np.abs(vectors).max() < STILL_TOL:
+        return np.zeros((0, 3))
+    axis = np.linalg.svd(vectors, full_matrices=False)[2][0]
+    away = vectors - np.outer(vectors @ axis, axis)
+    return axis[None] if np.linalg.norm(away, axis=1).max() < HINGE_TOL else None
+
+
+def _safe_order(order: str, rotations: SO3, frame: FloatArray) -> str:
+    """The usual order of turns if a clip keeps away from its gimbal lock, else the one farthest from it."""
+
+    def margin(candidate: str) -> float:
+        middle = euler_angles(rotations, _columns(frame, candidate).T)[:, 1]
+        return float(0.5 * np.pi - np.arcsin(np.abs(np.sin(middle)).max()))
+
+    return order if margin(order) >= SAFE_RAD else max((order, *ROOT_ORDERS), key=margin)
+
+
+def _columns(frame: FloatArray, order: str) -> FloatArray:
+    """Axes ``(3, 3)`` in rows, in the order of their letters."""
+    return np.array([frame @ np.array(AXES[letter]) for letter in order])
+
+
+def _points(skeleton: Skeleton, links: list[tuple[int, FloatArray]]) -> dict[str, Point]:
+    """Heels, toes and hands on their links, and the middle of each sole as ``left_foot``, ``right_foot``."""
+    found = contact_points(skeleton)
+    points: dict[str, Point] = {}
+    for name, joint, offset in zip(found.names, found.joints, found.offsets, strict=True):
+        link, shift = links[joint]
+        points[name] = (link, shift + offset)
+    for side in ("left", "right"):
+        if f"{side}_heel" in found.names and f"{side}_toe" in found.names:
+            heel, toe = found.index(f"{side}_heel"), found.index(f"{side}_toe")
+            apart = skeleton.rest_positions()[found.joints[toe]] - skeleton.rest_positions()[found.joints[heel]]
+            link, shift = links[found.joints[heel]]
+            points[f"{side}_foot"] = (link, shift + 0.5 * (found.offsets[heel] + apart + found.offsets[toe]))
+    return points
