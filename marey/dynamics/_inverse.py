@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.dynamics._body import GRAVITY, Body
 from marey.dynamics._inverse_states import States, states
-from marey.motion import Motion
+from marey.motion import Contacts, Motion
 
 CUTOFF_HZ: Final = 6.0  # [Winter2009]_ for walking; nearest to measured ground forces, and to no force in flight
 EDGE_PERIODS: Final = 0.3  # of the cutoff: frames nearer than this to an end know one side of their acceleration only
@@ -96,29 +96,41 @@ def inverse_dynamics(
     motion: Motion,
     *,
     cutoff_hz: float | None = CUTOFF_HZ,
+    contacts: Contacts | None = None,
     external: FloatArray | None = None,
     gravity: float = GRAVITY,
 ) -> InverseDynamics:
     """Forces and torques that a clip needs, every frame at once (Newton-Euler on ball joints).
 
-    Without ``external`` forces everything that the world supplies acts on the root, so the wrench is right and the
-    torques on the way from the root to a foot on the ground are not: give the ground's forces to have those.
+    Everything that the world supplies acts on the root, so the wrench is right and the torques on the way from the
+    root to a foot on the ground are not: give ``contacts``, or the forces themselves, to have those.
 
     Args:
         body: made by ``Body.from_motion(motion)``.
         motion: at least three frames, with the joints of the body.
         cutoff_hz: low-pass before differentiating, see ``smooth``; capped at 0.4 of the frame rate. ``None`` for
             motions that are smooth already.
-        external: ``(F, J, 6)`` force [N] and moment about the world origin [N m] that act on the piece of each joint.
+        contacts: which points of the feet touch the ground; the wrench then acts on those feet, and the torques of
+            the legs are true.
+        external: ``(F, J, 6)`` force [N] and moment about the world origin [N m] that act on the piece of each joint;
+            the wrench is what they leave to be supplied at the root.
         gravity: [m/s²] along -Y.
 
     Raises:
-        InputError: fewer than three frames, other joints than the body's, or arrays of the wrong shape.
+        InputError: fewer than three frames, other joints than the body's, arrays of the wrong shape, or both
+            contacts and external forces.
     """
+    if contacts is not None and external is not None:
+        raise InputError("both contacts and external forces", "Give one: contacts stand for the ground's forces")
     motion = body.motion(motion)
     cutoff = None if cutoff_hz is None else min(cutoff_hz, 0.4 * motion.rate_hz)
     result = newton_euler(body, states(motion, cutoff), motion.rate_hz, external=external, gravity=gravity)
-    return replace(result, cutoff_hz=cutoff)
+    result = replace(result, cutoff_hz=cutoff)
+    if contacts is None:
+        return result
+    from marey.dynamics._inverse_ground import stand_on_feet
+
+    return stand_on_feet(result, contacts)
 
 
 def newton_euler(
