@@ -23,14 +23,15 @@ def dismount(flight_s: float = 0.6) -> Problem:
     hands = Contact("hands", (0.0, BAR_HEIGHT_M, 0.0), kind="grip", friction=1.0, max_force=5.0)
     feet = Contact("feet", (0.0, 0.0, LANDING_M), friction=1.0)
     phases = (
-        Phase("swing", 0.9, (hands,), span_s=0.07),
-        Phase("flight", flight_s, span_s=0.07),
-        Phase("landing", 0.5, (feet,), span_s=0.07),
+        Phase("swing", 0.9, (hands,), span_s=0.05),
+        Phase("flight", flight_s, span_s=0.05),
+        Phase("landing", 0.5, (feet,), span_s=0.05),
     )
-    stance = {"pitch": -2.0 * pi + 0.3, "shoulder": -0.4, "elbow": 0.3, "hip": -0.7, "knee": 0.8}
+    stance = {"pitch": -2.0 * pi + 0.24, "shoulder": -0.7, "elbow": 0.3, "hip": -1.1, "knee": 1.3}
     keys = (
         Key("com_velocity", "swing", 0.0, target=(0.0, 0.0, 0.0)),
-        Key("turn", "swing", 0.0, lower=0.2, upper=2.2),
+        Key("range", "swing", None, joints={"elbow": 0.0}, upper=0.5),
+        Key("turn", "swing", 0.0, lower=0.2, upper=1.3),
         Key("turn", "swing", 1.0, lower=-1.3, upper=0.5),
         Key("turn", "landing", 0.0, lower=-2.0 * pi - 0.6, upper=-2.0 * pi + 1.2),
         Key("pose", "landing", 1.0, joints=stance),

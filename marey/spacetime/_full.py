@@ -14,7 +14,7 @@ from marey.numerics import SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._check import check_solution
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_sample import sample_track, to_motion
+from marey.spacetime._full_sample import carry_flights, sample_track, to_motion
 from marey.spacetime._full_state import Derivatives, Figure
 from marey.spacetime._guess import flat_guess, warm_guess
 from marey.spacetime._problem import Problem
@@ -44,7 +44,7 @@ def solve_full(
         start = flat_guess(layout) if warm_start is None else warm_guess(layout, warm_start)
     reference = layout.points(start) if problem.objective.reference > 0.0 else None
     programme = FullProgramme(layout, start, derivatives=derivatives, reference=reference)
-    scales = layout.scales
+    start, scales = carry_flights(layout, programme.settled(start)), layout.scales
     answer = solve_sqp(
         programme,
         start / scales,

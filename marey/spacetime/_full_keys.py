@@ -14,7 +14,7 @@ from marey.spacetime._full_rows import PLACE_ROW, SPEED_ROW, Coefficients, Rows,
 from marey.spacetime._full_state import BodyState
 from marey.spacetime._problem import Key
 from marey.spacetime._support import frame_of
-from marey.spacetime._timeline import InstantBuilder
+from marey.spacetime._timeline import SNAP_S, InstantBuilder
 
 CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
 
@@ -88,7 +88,7 @@ def _ballistic(
 
 def key_rows(layout: Layout, builder: InstantBuilder, key: Key) -> list[Rows]:
     """Rows of one key; those that only bound control points give none (see :func:`held_bounds`)."""
-    if key.at is None and key.kind in ("pose", "range", "turn"):
+    if _bounded_points(layout, key) is not None:
         return []
     phase = layout.problem.phase_index(key.phase)
     times = _key_times(layout, key, phase)
@@ -116,11 +116,40 @@ def held_bounds(layout: Layout, lower: FloatArray, upper: FloatArray) -> None:
         i = layout.figure.angle_index(name)
         lower[:, i], upper[:, i] = low, high
     for key in layout.problem.keys:
-        if key.at is None and key.kind in ("pose", "range", "turn"):
-            active = _active_points(layout, layout.problem.phase_index(key.phase))
-            for name, low, high in _wanted(layout, key):
-                lower[active, name] = np.maximum(lower[active, name], low)
-                upper[active, name] = np.minimum(upper[active, name], high)
+        points = _bounded_points(layout, key)
+        for i, low, high in _wanted(layout, key) if points is not None else ():
+            lower[points, i] = np.maximum(lower[points, i], low)
+            upper[points, i] = np.minimum(upper[points, i], high)
+    for end, inner in ((0, 1), (-1, -2)):
+        for i in _resting(layout, end):
+            fixed = lower[end, i] == upper[end, i]
+            lower[inner, i] = lower[end, i] if fixed else lower[inner, i]
+            upper[inner, i] = upper[end, i] if fixed else upper[inner, i]
+
+
+def _bounded_points(layout: Layout, key: Key) -> IntArray | None:
+    """Control points that a key on angles bounds: all of a phase, or the one at an end of the motion."""
+    if key.kind not in ("pose", "range", "turn"):
+        return None
+    phase = layout.problem.phase_index(key.phase)
+    if key.at is None:
+        return _active_points(layout, phase)
+    time = layout.timeline.time_of(phase, key.at)
+    if time <= 0.0:
+        return np.array([0])
+    return np.array([layout.num_points - 1]) if time >= layout.timeline.duration_s - SNAP_S else None
+
+
+def _resting(layout: Layout, end: int) -> list[int]:
+    """Angles that a velocity key stops at an end of the motion, 0 or -1."""
+    wanted = 0.0 if end == 0 else layout.timeline.duration_s
+    found: list[int] = []
+    for key in layout.problem.keys:
+        if key.kind == "velocity" and key.at is not None:
+            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
+            if abs(time - wanted) < SNAP_S:
+                found += [i for i, value, _ in _wanted(layout, key) if value == 0.0]
+    return found
 
 
 def _active_points(layout: Layout, phase: int) -> IntArray:

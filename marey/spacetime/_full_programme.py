@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.numerics import solve_qp
 from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_keys import held_bounds, joint_point, key_rows
 from marey.spacetime._full_layout import Layout
@@ -133,6 +134,28 @@ class FullProgramme:
     def row_name(self, index: int) -> str:
         """Phase, time and quantity of a row."""
         return self._names[index]
+
+    def settled(self, x: FloatArray) -> FloatArray:
+        """Unknowns near ``x`` (unscaled) that keep the bounds and all linear rows, each angle for itself.
+
+        The change is the smoothest that does: least squared change, and least squared second difference of it.
+        """
+        points = np.clip(x / self._scales, self.lower, self.upper) * self._scales
+        jacobian = self._scatter.matrix(self._jets(points)).tocsr()[np.flatnonzero(self.is_linear)]
+        _, rows = self.values(points / self._scales)
+        gaps = [(end[self.is_linear] - rows[self.is_linear]) for end in (self.row_lower, self.row_upper)]
+        width, count = self.layout.num_angles, self.layout.num_points
+        bend = np.diff(np.eye(count), 2, axis=0)
+        H = bend.T @ bend + 1e-3 * np.eye(count)
+        for i in range(width):
+            own = np.arange(count) * width + i
+            A = jacobian[:, own].toarray()
+            used = np.abs(A).sum(axis=1) > 0.0
+            low, high = self.lower[own] - points[own], self.upper[own] - points[own]
+            if used.any():
+                step = solve_qp(H, np.zeros(count), A[used], gaps[0][used], gaps[1][used], bounds=(low, high))
+                points[own] += step.x if step.is_solved else 0.0
+        return points
 
     def family_of_rows(self) -> IntArray:
         """Number of the family each kept row belongs to."""

@@ -90,10 +90,9 @@ def flight_rows(layout: Layout, flight: Flight, instants: IntArray) -> Rows:
 
 
 def physics_frames(layout: Layout, builder: InstantBuilder, phase: int) -> IntArray:
-    """Numbers of the frames of a phase: Gauss points of its spans, and both ends."""
-    times = layout.timeline.gauss_frames(phase, layout.problem.frames_per_span)
-    ends = layout.timeline.edges[[phase, phase + 1]]
-    return np.array([builder.add(phase, t) for t in (ends[0], *times, ends[1])], dtype=np.int64)
+    """Numbers of the frames of a phase: its knots, and what divides its spans."""
+    times = layout.timeline.even_frames(phase, layout.problem.frames_per_span)
+    return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
 
 
 def joint_rows(layout: Layout, builder: InstantBuilder) -> list[Rows]:

@@ -135,7 +135,16 @@ def to_motion(layout: Layout, x: FloatArray, rate_hz: float, name: str) -> Motio
     for phase, time in zip(phases, times, strict=True):
         builder.add(int(phase), float(time))
     track = sample_track(layout, x, builder.build())
-    names = tuple(dict.fromkeys(c.point for phase in layout.timeline.phases for c in phase.contacts))
-    active = [[any(c.point == n for c in layout.timeline.phases[p].contacts) for n in names] for p in phases]
-    contacts = Contacts(names, np.array(active, dtype=bool).reshape(count, len(names))) if names else None
+    held = [{n for c in phase.contacts for n in track_names(c.point)} for phase in layout.timeline.phases]
+    names = tuple(sorted(set().union(*held)))
+    active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(count, len(names))
+    contacts = Contacts(names, active) if names else None
     return replace(layout.figure.tree.to_motion(track.q, rate_hz, contacts), name=name)
+
+
+def track_names(point: str) -> tuple[str, ...]:
+    """Names in a contact track of a named point of a character: a foot has a heel and a toe."""
+    sides = ("left", "right") if point in ("feet", "hands") else (point.split("_")[0],)
+    if point in ("feet", "left_foot", "right_foot"):
+        return tuple(f"{side}_{part}" for side in sides for part in ("heel", "toe"))
+    return tuple(f"{side}_hand" for side in sides) if point in ("hands", "left_hand", "right_hand") else (point,)
