@@ -1,0 +1,224 @@
+"""Goals that move smoothly: how far the pose may turn from one frame to the next.
+
+What the goals ask for is how far the fastest of them moves, over the shortest limb (0.25 m). A jump is a turn of more
+than five times that.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marey.base import FloatArray
+from marey.io import load
+from marey.kinematics import BoxLimits, JointLimits, PointTask, TrackResult, fit_limits, solve_ik, track
+from marey.lie import SO3, geodesic_distance
+from marey.motion import Motion
+from marey.samples import jump, run, walk
+from marey.skeleton import Pose, Skeleton, role_map
+
+ENDS = ("left_wrist", "right_wrist", "left_foot", "right_foot", "pelvis", "head")
+SHORT_LIMB_M = 0.25
+STILL_RAD = 0.01  # [rad] the tolerance of 1 mm alone turns a limb by about this
+CLIPS = {"walk": walk, "run": run, "jump": jump}
+ITERATIONS = {"none": 1000, "box": 1000, "cone": 60, "sdf": 60}  # enough where goals are reached
+
+
+@cache
+def learnt(clip: str, kind: str) -> JointLimits | None:
+    """Limits that the clip itself obeys."""
+    options = {"margin_rad": 0.05} if kind == "sdf" else {}
+    return None if kind == "none" else fit_limits(CLIPS[clip](), kind, **options)
+
+
+def goals_of(motion: Motion, way: str) -> FloatArray:
+    """Places ``(F, 6, 3)`` [m] of the ends, or of ends that leave reach or limits slowly and come back."""
+    places = motion.joint_positions()[:, [motion.skeleton.index(name) for name in ENDS]].copy()
+    away = np.sin(np.pi * np.linspace(0.0, 1.0, len(motion))) ** 2
+    if way == "hand":  # one hand goes further than its arm is long
+        places[:, 0] += away[:, None] * [0.5, 0.4, 0.6]
+    if way == "out":  # all go away from the pelvis
+        places = places[:, 4:5] + (1.0 + 0.4 * away)[:, None, None] * (places - places[:, 4:5])
+    if way == "cross":  # the hands change sides, and on
+        left, right = places[:, 0].copy(), places[:, 1].copy()
+        places[:, 0] += 1.3 * away[:, None] * (right - left)
+        places[:, 1] += 1.3 * away[:, None] * (left - right)
+    return places
+
+
+@cache
+def followed(clip: str, kind: str, way: str) -> tuple[TrackResult, FloatArray]:
+    """The tracked clip, and for each frame but the first its turn over what the goals ask for."""
+    motion = CLIPS[clip]()
+    goals = goals_of(motion, way)
+    tasks = [PointTask(name, goals[:, k]) for k, name in enumerate(ENDS)]
+    limits = learnt(clip, kind)
+    result = track(motion.skeleton, tasks, start=motion[0], limits=limits, max_iterations=ITERATIONS[kind])
+    asked = np.linalg.norm(np.diff(goals, axis=0), axis=-1).max(axis=1) / SHORT_LIMB_M
+    return result, turns_of(result.motion) / (asked + STILL_RAD)
+
+
+def turns_of(motion: Motion) -> FloatArray:
+    """Largest turn [rad] of a joint between frames, (F - 1,)."""
+    return geodesic_distance(motion.rotations[1:], motion.rotations[:-1]).max(axis=1)
+
+
+ALL = [(clip, kind) for clip in CLIPS for kind in ITERATIONS]
+
+
+@pytest.mark.parametrize(("clip", "kind"), ALL)
+def test_goals_that_are_reached_make_no_jump(clip: str, kind: str):
+    result, jumps = followed(clip, kind, "plain")
+    reached = result.reached.all(axis=1)
+    assert jumps[reached[1:] & reached[:-1]].max() <= 5.0
+
+
+@pytest.mark.parametrize(("clip", "kind"), [(clip, kind) for clip, kind in ALL if kind != "none"])
+def test_limits_hold_in_every_frame_whether_goals_are_reached_or_not(clip: str, kind: str):
+    limits = learnt(clip, kind)
+    assert limits is not None
+    for way in ("plain", "hand"):
+        assert limits.violations(followed(clip, kind, way)[0].motion.rotations).max() <= 1e-6
+
+
+STRAIGHT_KNEE = """The jump crouches from straight legs. Descent leaves the knees on their lower bound and lifts the
+heels instead, a true minimum of the objective, 12 cm off; every solver but the pseudo-inverse ends there."""
+
+
+@pytest.mark.parametrize(
+    ("clip", "kind"),
+    [
+        pytest.param(clip, kind, marks=pytest.mark.xfail(reason=STRAIGHT_KNEE))
+        if clip == "jump" and kind != "none"
+        else (clip, kind)
+        for clip, kind in ALL
+    ],
+)
+def test_a_clip_inside_its_own_limits_is_followed_by_its_ends(clip: str, kind: str):
+    result, _ = followed(clip, kind, "plain")
+    assert result.reached.all(axis=1).mean() >= 0.99
+
+
+@pytest.mark.parametrize("clip", ["walk", "run"])
+@pytest.mark.parametrize("way", ["hand", "out", "cross"])
+def test_without_limits_goals_may_leave_reach_and_come_back_without_a_jump(clip: str, way: str):
+    assert followed(clip, "none", way)[1].max() <= 5.0
+
+
+@pytest.mark.parametrize("clip", list(CLIPS))
+@pytest.mark.parametrize("kind", ["box", "cone", "sdf"])
+def test_goals_out_of_reach_are_missed_by_no_more_than_from_the_pose_that_is_known(clip: str, kind: str):
+    """The pose of the clip is allowed, so no frame need miss its hand by more than the hand was moved."""
+    motion = CLIPS[clip]()
+    result, _ = followed(clip, kind, "hand")
+    known = np.linalg.norm(goals_of(motion, "hand") - goals_of(motion, "plain"), axis=-1)
+    ours = (result.errors**2).sum(axis=1)
+    share = (ours <= (known**2).sum(axis=1) + 6e-6).mean()
+    assert share >= (0.9 if clip != "jump" else 0.5)  # where the knees are stuck it misses the feet as well
+
+
+CAPTURED = ("02_01", "16_09", "35_01", "07_01", "09_06")
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("kind", ["none", "box"])
+def test_captured_clips_are_followed_without_a_jump(mocap: Path, kind: str):
+    """Every second frame of walks, a jump and a run; frames whose goals are reached before and after."""
+    files = [path for name in CAPTURED if (path := mocap / "cmu-bvh" / f"{name}.bvh").exists()]
+    assert len(files) >= 3
+    for path in files:
+        motion = load(path)[1:801:2]  # the first frame is a T-pose
+        joints = [role_map(motion.skeleton)[name] for name in ENDS]
+        goals = motion.joint_positions()[:, joints]
+        tasks = [PointTask(joint, goals[:, k]) for k, joint in enumerate(joints)]
+        limits = None if kind == "none" else BoxLimits.from_clips(motion)
+        result = track(motion.skeleton, tasks, start=motion[0], limits=limits)
+        asked = np.linalg.norm(np.diff(goals, axis=0), axis=-1).max(axis=1) / SHORT_LIMB_M
+        jumps, reached = turns_of(result.motion) / (asked + STILL_RAD), result.reached.all(axis=1)
+        assert jumps[reached[1:] & reached[:-1]].max() <= 5.0, path.name
+        assert reached.mean() >= (0.8 if path.stem == "16_09" else 0.99), path.name  # a jump: see STRAIGHT_KNEE
+
+
+# --- laws of single chains ---------------------------------------------------------------------------------------
+
+ROD = Skeleton(("a", "b", "c"), np.array([-1, 0, 1]), np.array([[0.0, 0, 0], [0.3, 0, 0], [0.3, 0, 0]]), name="rods")
+
+
+def bent(angle: float) -> Pose:
+    return Pose(ROD, np.zeros(3), SO3.exp([[0.0, 0.0, -0.5 * angle], [0.0, 0.0, angle], [0.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("step_m", [1e-3, 3e-3, 1e-2])
+@pytest.mark.parametrize("tolerance_m", [1e-3, 1e-5])
+def test_a_chain_that_straightens_turns_as_the_law_of_cosines_says(step_m: float, tolerance_m: float):
+    """Near full stretch the angle goes with the root of the way: no solver can turn less; ours turns little more."""
+    far = np.arange(0.5, 0.599, step_m)
+    goals = far[:, None] * np.array([1.0, 0.0, 0.0])
+    result = track(ROD, [PointTask("c", goals)], start=bent(1.2), root="turn", tolerance_m=tolerance_m)
+    exact = np.arccos(np.clip((far**2 - 0.18) / 0.18, -1.0, 1.0))
+    found = np.linalg.norm(result.motion.rotations[:, 1].log(), axis=-1)
+    slack = np.sqrt(2.0 * tolerance_m / 0.15)  # what the tolerance leaves open at full stretch
+    assert np.abs(found - exact).max() <= slack
+    assert (np.abs(np.diff(found)) <= np.abs(np.diff(exact)) + 2.0 * slack).all()
+
+
+def test_a_goal_that_circles_out_of_reach_is_pointed_at_without_a_jump():
+    """The nearest pose is the straight chain towards the goal: it turns exactly as the goal does."""
+    angle = np.linspace(0.0, 2.0, 200)
+    goals = 0.9 * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
+    result = track(ROD, [PointTask("c", goals)], start=bent(0.1), root="turn")
+    tips = result.motion.joint_positions()[:, 2]
+    np.testing.assert_allclose(tips[1:], goals[1:] * (0.6 / 0.9), atol=2e-3)
+    assert turns_of(result.motion)[1:].max() <= 5.0 * (angle[1] - angle[0])
+
+
+def test_a_goal_that_circles_past_a_bound_leaves_the_joint_on_it_and_picks_it_up_again():
+    angle = 1.5 * np.sin(np.linspace(0.0, np.pi, 240))
+    high = np.array([[0.0, 0.0, 0.8], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    limits = BoxLimits(ROD, -high, high)
+    goals = 0.6 * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
+    result = track(ROD, [PointTask("c", goals)], root="turn", limits=limits, tolerance_m=1e-4)
+    found = result.motion.rotations[:, 0].log()[:, 2]
+    np.testing.assert_allclose(found, np.minimum(angle, 0.8), atol=2e-3)
+    assert turns_of(result.motion).max() <= np.abs(np.diff(angle)).max() + 2e-3
+
+
+CROUCH = 55  # the deepest frame of the jump
+
+
+def crouch() -> tuple[Motion, list[PointTask], BoxLimits]:
+    motion = jump()
+    goals = goals_of(motion, "plain")[CROUCH]
+    return motion, [PointTask(name, goal) for name, goal in zip(ENDS, goals, strict=True)], BoxLimits.from_clips(motion)
+
+
+def test_a_crouch_is_found_from_the_middle_of_its_limits():
+    motion, tasks, box = crouch()
+    middle = np.concatenate([np.zeros((1, 3)), 0.5 * (box.low[1:] + box.high[1:])])  # the root is free
+    start = Pose(motion.skeleton, motion.root_positions[CROUCH], SO3.exp(middle))
+    result = solve_ik(motion.skeleton, tasks, start=start, limits=box)
+    assert result.reached.all() and result.iterations <= 20
+
+
+@pytest.mark.xfail(
+    reason="other starts are drawn around the rest pose, where knees are straight, not inside the limits"
+)
+def test_a_crouch_is_found_without_a_start():
+    motion, tasks, box = crouch()
+    assert solve_ik(motion.skeleton, tasks, limits=box, on_failure="return").reached.all()
+
+
+JUMPS = """The nearest pose itself jumps: the minimum that was followed ends, or a limb straightens, and the answer goes
+to the next minimum in one frame. A bound on the turn of a frame would carry it over several."""
+
+
+@pytest.mark.parametrize(
+    ("clip", "kind", "way"),
+    [("walk", "box", "hand"), ("walk", "box", "cross"), ("jump", "none", "out"), ("jump", "box", "hand")],
+)
+@pytest.mark.xfail(reason=JUMPS)
+def test_goals_that_leave_reach_or_limits_make_no_jump(clip: str, kind: str, way: str):
+    assert followed(clip, kind, way)[1].max() <= 5.0
