@@ -20,7 +20,7 @@ from marey.dynamics._spatial_kernels import (
     sum6,
     times6,
 )
-from marey.dynamics._tree_kernels import TreeArrays, move_links, place_links, weigh_links
+from marey.dynamics._tree_kernels import TreeArrays, clear, move_links, place_links, weigh_links
 
 States = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
 # scratch of one frame: rotations, origins | twists, velocities, accelerations | inertias, their rates | p*, f*
@@ -91,7 +91,9 @@ def leaf_to_base(tree: TreeArrays, states: States, f: int, scratch: Scratch, col
     parents = tree[0]
     _, qd, qdd = states
     _, _, S, V, A, weights, rates, p, w = scratch
-    rates[:], p[:], w[:] = 0.0, 0.0, 0.0
+    clear(rates)
+    clear(p)
+    clear(w)
     for i in range(parents.shape[0] - 1, -1, -1):
         k = parents[i]
         s, vb, ab = row6(S, i), row6(V, k), row6(A, k)

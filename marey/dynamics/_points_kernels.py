@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 from marey.dynamics._spatial_kernels import Vector, cross, plus, row3, times, turn
-from marey.dynamics._tree_kernels import PRISMATIC, TreeArrays, place_links
+from marey.dynamics._tree_kernels import PRISMATIC, TreeArrays, clear, place_links
 
 States = tuple[FloatArray, FloatArray, FloatArray]
 # of one frame: R (D+1, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
@@ -124,7 +124,9 @@ def move_com(tree: TreeArrays, states: States) -> tuple[FloatArray, FloatArray]:
     for f in range(frames):
         move_frames(tree, states, f, links)
         R, P, Pd, Pdd, w, wd = links[0], links[1], links[2], links[3], links[4], links[5]
-        masses[:], sums[:] = 0.0, 0.0
+        clear(sums)
+        for i in range(D + 1):
+            masses[i] = 0.0
         for i in range(D - 1, -1, -1):
             m = inertias[i, 0]
             h = turn(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))

@@ -10,6 +10,7 @@ from marey.dynamics._tree import JointTree
 from marey.dynamics._tree_simplified import SimplifiedTree
 
 AnyTree = JointTree | SimplifiedTree
+States = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def whole(tree: AnyTree) -> JointTree:
@@ -20,14 +21,14 @@ def whole(tree: AnyTree) -> JointTree:
 def full_states(
     tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Coordinates and their rates, each ``(F, D)`` of the whole body."""
+    """Coordinates and their rates, each ``(F, D)`` of the whole body; fresh arrays, so that loops compile once."""
     d = tree.num_dofs
     states = frozen(q, None, d, name="q"), frozen(qd, None, d, name="qd"), frozen(qdd, None, d, name="qdd")
     if len({len(s) for s in states}) > 1:
         raise InputError(f"q, qd and qdd have {', '.join(str(len(s)) for s in states)} frames", "Give the same number")
     if isinstance(tree, SimplifiedTree):
         return tree.expand(states[0]), tree.expand(states[1]), tree.expand(states[2])
-    return states
+    return states[0].copy(), states[1].copy(), states[2].copy()
 
 
 def gravity_vector(gravity: float) -> FloatArray:

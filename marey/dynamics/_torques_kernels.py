@@ -19,7 +19,7 @@ from marey.dynamics._spatial_kernels import (
     sum6,
     times6,
 )
-from marey.dynamics._tree_kernels import TreeArrays, move_links, place_links, weigh_links
+from marey.dynamics._tree_kernels import TreeArrays, clear, move_links, place_links, weigh_links
 
 
 @kernel
@@ -36,7 +36,7 @@ def inverse_torques(tree: TreeArrays, states: States, gravity: FloatArray, exter
         place_links(tree, states[0], f, R, P)
         o = move_links(tree, states, f, gravity, (R, P), (S, V, A))
         weigh_links(tree[4], R, P, o, weights)
-        w[:] = 0.0
+        clear(w)
         for i in range(D - 1, -1, -1):
             m, h, J = weight_of(weights, i)
             v = row6(V, i)
@@ -66,7 +66,7 @@ def lever_rows(tree: TreeArrays, scratch: Scratch, columns: FloatArray, levers: 
     _, _, S, V, A, weights, _, p, _ = scratch
     for i in range(parents.shape[0]):
         k = parents[i]
-        s, v, vb, b = row6(S, i), row6(V, i), row6(V, k), row6(columns[1], i)
+        s, v, vb = row6(S, i), row6(V, i), row6(V, k)
         m, h, J = weight_of(weights, i)
         N = cross6(vb, s)
         momentum = sum6(row6(p, i), inertia_times(m, h, J, vb))

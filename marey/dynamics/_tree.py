@@ -188,8 +188,8 @@ class JointTree:
         revolute = np.flatnonzero(self.kinds == REVOLUTE)
         return (
             parents,
-            self.kinds,
-            SO3(self.orientations).matrix(),
+            self.kinds.copy(),  # writable like the rest, so that no loop is compiled twice
+            SO3(self.orientations).matrix().copy(),
             np.hstack([self.axes, self.offsets]),
             packed_inertias(self.masses, self.centres, self.inertias),
             int(revolute[0]) if len(revolute) else 0,

@@ -33,13 +33,13 @@ TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
 
 @kernel
 def turn_about(axis: Vector, angle: float, R: FloatArray) -> None:
-    """Rotation matrix by ``angle`` about a unit axis, (A.9-A.11)."""
+    """Rotation matrix ``R[0]`` by ``angle`` about a unit axis, (A.9-A.11)."""
     x, y, z = axis
     c, s = np.cos(angle), np.sin(angle)
     k = 1.0 - c
-    R[0, 0], R[0, 1], R[0, 2] = c + k * x * x, k * x * y - s * z, k * x * z + s * y
-    R[1, 0], R[1, 1], R[1, 2] = k * x * y + s * z, c + k * y * y, k * y * z - s * x
-    R[2, 0], R[2, 1], R[2, 2] = k * x * z - s * y, k * y * z + s * x, c + k * z * z
+    R[0, 0, 0], R[0, 0, 1], R[0, 0, 2] = c + k * x * x, k * x * y - s * z, k * x * z + s * y
+    R[0, 1, 0], R[0, 1, 1], R[0, 1, 2] = k * x * y + s * z, c + k * y * y, k * y * z - s * x
+    R[0, 2, 0], R[0, 2, 1], R[0, 2, 2] = k * x * z - s * y, k * y * z + s * x, c + k * z * z
 
 
 @kernel
@@ -51,12 +51,30 @@ def multiply(A: FloatArray, i: int, B: FloatArray, j: int, C: FloatArray, k: int
 
 
 @kernel
+def clear(array: FloatArray) -> None:
+    """Fill ``array (n, m)`` with zeros; an assignment to a slice would take seconds to compile."""
+    for i in range(array.shape[0]):
+        for c in range(array.shape[1]):
+            array[i, c] = 0.0
+
+
+@kernel
+def stand_still(R: FloatArray, P: FloatArray) -> None:
+    """Put the world's own frame into the last row."""
+    D = P.shape[0] - 1
+    for r in range(3):
+        P[D, r] = 0.0
+        for c in range(3):
+            R[D, r, c] = 1.0 if r == c else 0.0
+
+
+@kernel
 def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: FloatArray) -> None:
     """World rotations ``R (D+1, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``."""
     parents, kinds, rests, geometry = tree[0], tree[1], tree[2], tree[3]
     D = parents.shape[0]
     own = np.empty((2, 3, 3))
-    R[D], P[D] = np.eye(3), 0.0
+    stand_still(R, P)
     for i in range(D):
         k = parents[i]
         axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
@@ -65,7 +83,7 @@ def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: Float
             multiply(R, k, rests, i, R, i)
             here = plus(here, times(q[f, i], turn(R, i, axis)))
         else:
-            turn_about(axis, q[f, i], own[0])
+            turn_about(axis, q[f, i], own)
             multiply(R, k, rests, i, own, 1)
             multiply(own, 1, own, 0, R, i)
         P[i, 0], P[i, 1], P[i, 2] = here
@@ -94,8 +112,8 @@ def move_links(
     S, V, A = twists
     D = parents.shape[0]
     o = row3(P, tree[5])
-    V[D], A[D] = 0.0, 0.0
-    A[D, 3], A[D, 4], A[D, 5] = -gravity[0], -gravity[1], -gravity[2]
+    put6(V, D, ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
     for i in range(D):
         k = parents[i]
         axis = turn(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
@@ -117,7 +135,7 @@ def weigh_links(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, w
     .. math:: h' = R h + m r,\qquad J' = R J R^T + 2 (Rh\cdot r) E - Rh\,r^T - r\,(Rh)^T + m (r^2 E - r r^T)
     """
     J = np.empty((2, 3, 3))
-    weights[:] = 0.0
+    clear(weights)
     for i in range(inertias.shape[0]):
         m = inertias[i, 0]
         if m == 0.0:
