@@ -147,7 +147,7 @@ def newton_euler(
     frames, joints = given.rotations.shape
     if joints != body.skeleton.num_joints:
         raise InputError(f"the states have {joints} joints, the body {body.skeleton.num_joints}")
-    push = np.zeros((0, joints, 6)) if external is None else frozen(external, frames, joints, 6, name="external")
+    push = np.zeros((0, 6)) if external is None else frozen(external, frames, joints, 6, name="external").reshape(-1, 6)
     roots = np.stack([given.root_positions, given.root_velocities, given.root_accelerations], axis=1)
     torques, wrench, sums = run(
         body.skeleton.parents,
@@ -155,10 +155,10 @@ def newton_euler(
         body.masses,
         body.centres,
         body.inertias,
-        roots,
-        given.rotations.wxyz,
-        given.rates,
-        given.rate_changes,
+        roots.reshape(-1, 3),
+        given.rotations.wxyz.reshape(-1, 4),
+        given.rates.reshape(-1, 3),
+        given.rate_changes.reshape(-1, 3),
         push,
         float(gravity),
     )
@@ -168,8 +168,8 @@ def newton_euler(
         body=body,
         rate_hz=rate_hz,
         states=given,
-        wrench=wrench,
-        torques=torques,
+        wrench=wrench.reshape(frames, 6),
+        torques=torques.reshape(frames, joints, 3),
         com=com,
         com_velocity=velocity,
         com_acceleration=acceleration,

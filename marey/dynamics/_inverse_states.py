@@ -13,8 +13,8 @@ from marey.motion import Motion
 
 MIN_FRAMES: Final = 3  # an acceleration needs three
 # five-point stencils of the first and second derivative, exact for quartics
-_FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
-_SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
+FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
+SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,16 +60,8 @@ def states(motion: Motion, cutoff_hz: float | None = None) -> States:
     if cutoff_hz is not None:
         motion = smooth(motion, cutoff_hz)
     velocities, accelerations = differences(motion.root_positions, motion.rate_hz)
-    wxyz = motion.rotations.continuous().wxyz
-    first, second = differences(wxyz, motion.rate_hz)
-    return States(
-        motion.root_positions,
-        velocities,
-        accelerations,
-        motion.rotations,
-        _twice_vector(wxyz, first),
-        _twice_vector(wxyz, second),
-    )
+    rates, changes = _turning_rates(motion.rotations, motion.rate_hz)
+    return States(motion.root_positions, velocities, accelerations, motion.rotations, rates, changes)
 
 
 def smooth(motion: Motion, cutoff_hz: float) -> Motion:
@@ -131,26 +123,27 @@ def _solve_banded(bands: FloatArray, right: FloatArray) -> FloatArray:
 
 def differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
     """First and second time derivatives of ``(F, ...)``, ``F >= 3``, continued with a constant acceleration."""
-    padded = np.concatenate([_before(values, 2), _before(values, 1), values, *_after(values)])
-    count = len(values)
+    padded, count = _continued(values), len(values)
     first, second = (
         sum((weight * padded[k : k + count] for k, weight in enumerate(stencil)), np.zeros_like(values))
-        for stencil in (_FIRST, _SECOND)
+        for stencil in (FIRST, SECOND)
     )
     return first * rate_hz, second * rate_hz**2
 
 
+def _turning_rates(rotations: SO3, rate_hz: float) -> tuple[FloatArray, FloatArray]:
+    """Angular velocities and accelerations ``(F, J, 3)`` in the frames that turn."""
+    from marey.dynamics._inverse_rates_kernels import turning_rates
+
+    return turning_rates(_continued(rotations.continuous().wxyz), FIRST * rate_hz, SECOND * rate_hz**2)
+
+
+def _continued(values: FloatArray) -> FloatArray:
+    """Two more rows at either end, on the parabola through the three outermost."""
+    ends = (_before(values, 2), _before(values, 1), values, _before(values[::-1], 1), _before(values[::-1], 2))
+    return np.concatenate(ends)
+
+
 def _before(values: FloatArray, steps: int) -> FloatArray:
-    """The value ``steps`` before the first on the parabola through the first three."""
     a, b, c = values[0], values[1], values[2]
     return (a + steps * (a - b) + 0.5 * steps * (steps + 1) * (a - 2.0 * b + c))[None]
-
-
-def _after(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return _before(values[::-1], 1), _before(values[::-1], 2)
-
-
-def _twice_vector(wxyz: FloatArray, change: FloatArray) -> FloatArray:
-    """Twice the vector part of the conjugate of ``wxyz`` times ``change``, both ``(..., 4)``."""
-    w, v = wxyz[..., :1], wxyz[..., 1:]
-    return 2.0 * (w * change[..., 1:] - change[..., :1] * v - np.cross(v, change[..., 1:]))

@@ -66,7 +66,7 @@ def flight_gravity(
     shortest = max(MIN_FIT_FRAMES + 2 * EDGE_FRAMES, int(np.ceil(min_flight_s * motion.rate_hz)))
     flights = [
         _fit(centres, start, stop, motion.rate_hz)
-        for start, stop in _gaps(~found.active.any(axis=1))
+        for start, stop in _gaps(np.logical_not(np.any(found.active, axis=1)))
         if stop - start >= shortest
     ]
     return [flight for flight in flights if -flight.vertical > MIN_FALL]
@@ -76,9 +76,9 @@ def _fit(centres: FloatArray, start: int, stop: int, rate_hz: float) -> Flight:
     path = centres[start + EDGE_FRAMES : stop - EDGE_FRAMES]
     times = (np.arange(len(path)) - 0.5 * (len(path) - 1)) / rate_hz
     basis = np.stack([np.ones_like(times), times, 0.5 * times**2], axis=1)
-    fit = np.linalg.lstsq(basis, path, rcond=None)[0]
+    fit = np.linalg.solve(basis.T @ basis, basis.T @ path)
     miss = path - basis @ fit
-    residual = float(np.sqrt(np.mean(np.sum(miss**2, axis=1))))
+    residual = float(np.linalg.norm(miss) / np.sqrt(len(path)))
     duration = (stop - start) / rate_hz
     return Flight(start, stop, duration, float(fit[2, 1]), float(np.hypot(fit[2, 0], fit[2, 2])), residual)
 
