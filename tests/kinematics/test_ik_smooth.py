@@ -14,7 +14,7 @@ import pytest
 
 from marey.base import FloatArray
 from marey.io import load
-from marey.kinematics import BoxLimits, JointLimits, PointTask, TrackResult, fit_limits, solve_ik, track
+from marey.kinematics import BoxLimits, JointLimits, PointTask, PoseTask, TrackResult, fit_limits, solve_ik, track
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.samples import jump, run, walk
@@ -186,6 +186,24 @@ def test_a_goal_that_circles_past_a_bound_leaves_the_joint_on_it_and_picks_it_up
     assert turns_of(result.motion).max() <= np.abs(np.diff(angle)).max() + 2e-3
 
 
+@pytest.mark.parametrize("clip", list(CLIPS))
+def test_a_light_spring_to_the_middle_of_the_limits_keeps_joints_off_them_and_the_way_open(clip: str):
+    """Redundancy settled by nearness alone drifts on to the bounds; a hundredth of a spring is enough against it."""
+    motion, box = CLIPS[clip](), learnt(clip, "box")
+    assert isinstance(box, BoxLimits)
+    goals = goals_of(motion, "plain")
+    tasks = [PointTask(name, goals[:, k]) for k, name in enumerate(ENDS)]
+    result = track(motion.skeleton, [*tasks, PoseTask(middle_of(motion, box), weight=0.1)], start=motion[0], limits=box)
+    asked = np.linalg.norm(np.diff(goals, axis=0), axis=-1).max(axis=1) / SHORT_LIMB_M
+    assert result.reached.all()
+    assert (turns_of(result.motion)[1:] <= 5.0 * (asked[1:] + STILL_RAD)).all()  # the first frame goes to the spring
+
+
+def middle_of(motion: Motion, box: BoxLimits, frame: int = 0) -> Pose:
+    middle = np.concatenate([np.zeros((1, 3)), 0.5 * (box.low[1:] + box.high[1:])])  # the root is free
+    return Pose(motion.skeleton, motion.root_positions[frame], SO3.exp(middle))
+
+
 CROUCH = 55  # the deepest frame of the jump
 
 
@@ -197,9 +215,7 @@ def crouch() -> tuple[Motion, list[PointTask], BoxLimits]:
 
 def test_a_crouch_is_found_from_the_middle_of_its_limits():
     motion, tasks, box = crouch()
-    middle = np.concatenate([np.zeros((1, 3)), 0.5 * (box.low[1:] + box.high[1:])])  # the root is free
-    start = Pose(motion.skeleton, motion.root_positions[CROUCH], SO3.exp(middle))
-    result = solve_ik(motion.skeleton, tasks, start=start, limits=box)
+    result = solve_ik(motion.skeleton, tasks, start=middle_of(motion, box, CROUCH), limits=box)
     assert result.reached.all() and result.iterations <= 20
 
 
