@@ -148,6 +148,11 @@ def scaled(a: Vector, factor: Jet) -> Vector:
     return [x * factor for x in a]
 
 
+def scaled_constant(a: Vector, factor: float) -> Vector:
+    """Vector times a constant."""
+    return [x * factor for x in a]
+
+
 def added(a: Vector, b: Vector) -> Vector:
     """Sum of two vectors."""
     return [x + y for x, y in zip(a, b, strict=True)]

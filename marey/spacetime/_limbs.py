@@ -21,6 +21,7 @@ from marey.spacetime._jets import (
     euler_angles,
     rotated,
     scaled,
+    scaled_constant,
     times_constant,
     times_matrix,
     times_vector,
@@ -30,8 +31,12 @@ from marey.spacetime._jets import (
 STRETCH_EPS: Final = 1e-12  # [m^4] rounds the corner of the stretched leg; 1e-6 would move the foot by 0.2 mm
 NUM_VARIABLES: Final = 8  # root position 3, root angles 3, swivel, heel lift
 NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
-NUM_PLANT: Final = 8  # pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m]
-STRETCH: Final = 8  # row of the square distance hip to ankle over the square length of the leg
+NUM_PLANT: Final = 9
+"""pivot 3 [m], cosine and sine of the heading, ankle from the pivot in the flat foot's axes 3 [m], and whether the toe
+stays flat while the heel lifts (1) or goes with the foot (0)"""
+STRETCH: Final = 8  # output: square distance from hip to ankle over the square length of the leg
+AXES: Final = 9  # outputs from here on: for each angle its axis 3 and the velocity of the world's origin 3
+NUM_OUTPUTS: Final = AXES + 6 * NUM_ANGLES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +64,8 @@ class Leg:
     heel: FloatArray  # (3,) hind end of the sole from the ankle
     tip: FloatArray  # (3,) front end of the sole from the ankle
     half_width: float  # of the sole
+    heel_local: FloatArray  # (3,) hind end of the sole in the foot's frame
+    tip_local: FloatArray  # (3,) front end of the sole in the toe's frame
 
     @property
     def reach(self) -> float:
@@ -74,7 +81,8 @@ def record_leg(leg: Leg) -> JetFunction:
 
     [Safonova2006]_ §3.1.2, with :math:`\hat u` the heading of the foot across the line from hip to ankle: unlike the
     front of the pelvis it is never along that line, however deep the crouch. The square root is rounded near the
-    stretched leg. Nine outputs: hip 3, knee, ankle 3, toe, and the stretch.
+    stretched leg. Outputs: hip 3, knee, ankle 3, toe; the stretch; and the eight joint twists in world about its
+    origin (axis, velocity of the origin), whose products with a wrench on the foot are the torques it causes.
     """
     tape = Tape(NUM_VARIABLES, NUM_PLANT)
     z, plant = tape.variables(), tape.data()
@@ -90,12 +98,20 @@ def record_leg(leg: Leg) -> JetFunction:
     shank = rotated(times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
     foot = times_matrix(lift, leg.foot_flat)
     ankles = euler_angles(leg.ankle_axes, _between(times_matrix(shank, leg.ankle_frame), foot))
-    toe = z[7] * -leg.toe_sign + leg.toe_flat
-    return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2])
+    toe = z[7] * plant[8] * -leg.toe_sign + leg.toe_flat
+    ball = added(ankle, times_constant(lift, leg.ball))
+    centre = added(hip, scaled_constant(times_constant(thigh, leg.thigh), leg.lengths[0]))
+    twists = [
+        *_twists(hip, _turning_axes(times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
+        *_twists(centre, [times_constant(shank, leg.knee_axis)]),
+        *_twists(ankle, _turning_axes(times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
+        *_twists(ball, [scaled_constant(lift[0], leg.toe_sign)]),
+    ]
+    return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2, *twists])
 
 
 def plant_data(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: bool = False) -> FloatArray:
-    """Numbers ``(8,)`` of a plant for :func:`record_leg`.
+    """Numbers ``(9,)`` of a plant for :func:`record_leg`.
 
     Args:
         leg: whose foot it is.
@@ -106,7 +122,7 @@ def plant_data(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: b
     c, s = np.cos(heading_rad), np.sin(heading_rad)
     turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
     pivot = leg.heel if on_heel else leg.ball
-    return np.concatenate([position + turn @ (pivot - sole_centre(leg)), [c, s], -pivot])
+    return np.concatenate([position + turn @ (pivot - sole_centre(leg)), [c, s], -pivot, [float(not on_heel)]])
 
 
 def sole_centre(leg: Leg) -> FloatArray:
@@ -153,6 +169,17 @@ def _knee_side(n: Vector, plant: Vector, swivel: Jet) -> Vector:
     along = dot(heading, n)
     u = unit([h - along * x for h, x in zip(heading, n, strict=True)])
     return added(scaled(u, swivel.cosine()), scaled(cross(n, u), swivel.sine()))
+
+
+def _turning_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:
+    """World axes of three successive turns: the first moves with what is before, the last with what is after."""
+    first, last = times_constant(before, axes[0]), times_constant(after, axes[2])
+    hand = float(axes[0] @ np.cross(axes[1], axes[2]))
+    return [first, scaled_constant(unit(cross(last, first)), hand), last]
+
+
+def _twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
+    return [component for axis in axes for component in (*axis, *cross(origin, axis))]
 
 
 def _between(first: Columns, second: Columns) -> Columns:

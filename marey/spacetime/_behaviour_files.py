@@ -1,0 +1,139 @@
+"""Behaviour files: space, body and usual poses in one ``.safetensors`` file that cannot run code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError
+from marey.dynamics import Figure, JointTree
+from marey.skeleton import Skeleton
+from marey.spacetime._behaviour import BehaviourSpace, Border, KeyPose
+
+FILE_VERSION: Final = 1  # raise it when a reader of the old version would misread a new file
+MAX_BYTES: Final = 1 << 26
+MAX_HEADER_BYTES: Final = 1 << 22
+_TREE: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
+_SPACE: Final = ("columns", "mean", "basis", "variances", "lower", "upper")
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
+    """Write a behaviour that :func:`read_behaviour` gives back bit for bit."""
+    from safetensors.numpy import save
+
+    if path.suffix != ".safetensors":
+        raise InputError(f"'{path.name}' is no name for a behaviour file", "End it in .safetensors")
+    tree, figure = behaviour.tree, behaviour.tree.figure
+    assert figure is not None
+    skeleton = figure.skeleton
+    tensors: Tensors = {f"tree.{name}": getattr(tree, name) for name in _TREE}
+    tensors |= {"tree.lower": tree.lower, "tree.upper": tree.upper}
+    tensors |= {f"space.{name}": getattr(behaviour, name) for name in _SPACE}
+    tensors |= {f"skeleton.{name}": getattr(skeleton, name) for name in ("parents", "offsets", "tips")}
+    for name, border in behaviour.borders.items():
+        tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
+    for name, pose in behaviour.poses.items():
+        tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
+    described = {
+        "format": "marey-behaviour",
+        "version": FILE_VERSION,
+        "name": behaviour.name,
+        "trials": behaviour.trials,
+        "report": behaviour.report,
+        "residual_variance": behaviour.residual_variance,
+        "explained": behaviour.explained,
+        "accel_scale": behaviour.accel_scale,
+        "coordinates": tree.names,
+        "groups": tree.groups,
+        "points": {name: [dof, *point.tolist()] for name, (dof, point) in tree.points.items()},
+        "skeleton": skeleton.name,
+        "joints": skeleton.names,
+        "joint_dofs": figure.joint_dofs,
+        "borders": sorted(behaviour.borders),
+        "poses": sorted(behaviour.poses),
+    }
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    path.write_bytes(save(packed, metadata={"marey": text}))
+
+
+def read_behaviour(path: Path) -> BehaviourSpace:
+    """Read a behaviour file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: the file is damaged, holds something else, or was written by a newer marey.
+    """
+    if not path.is_file():
+        raise MissingFileError(str(path), "Fit one with BehaviourSpace.fit, or name a shipped one.")
+    try:
+        tensors, described = _read(path)
+        return _restored(tensors, described)
+    except (MareyError, KeyError, TypeError, ValueError, IndexError, OSError) as error:
+        if isinstance(error, FormatError):
+            raise
+        text = " ".join(str(error).split())[:200]
+        raise FormatError(f"a damaged behaviour file: {text}", str(path), 0, "Fit or copy it again.") from error
+
+
+def _read(path: Path) -> tuple[Tensors, Mapping[str, Any]]:
+    from safetensors.numpy import load
+
+    raw = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+    size = int.from_bytes(raw[:8], "little")
+    if not 2 <= size <= min(MAX_HEADER_BYTES, len(raw) - 8):
+        raise ValueError("no safetensors header")
+    header = cast(Mapping[str, Any], json.loads(raw[8 : 8 + size]))
+    described = cast(Mapping[str, Any], json.loads(str(header["__metadata__"]["marey"])))
+    if described["format"] != "marey-behaviour":
+        raise ValueError(f"it holds a '{described['format']}'")
+    if int(described["version"]) > FILE_VERSION:
+        raise FormatError("written by a newer marey", str(path), 0, "Update marey.")
+    try:
+        return load(raw), described
+    except Exception as error:  # safetensors raises its own type, which it does not export
+        raise ValueError(str(error)) from error
+
+
+def _restored(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:
+    skeleton = Skeleton(
+        tuple(str(name) for name in described["joints"]),
+        tensors["skeleton.parents"],
+        tensors["skeleton.offsets"],
+        tensors["skeleton.tips"],
+        name=str(described["skeleton"]),
+    )
+    dofs = tuple(tuple(int(dof) for dof in joint) for joint in described["joint_dofs"])
+    points = {str(name): (int(p[0]), np.array(p[1:], dtype=np.float64)) for name, p in described["points"].items()}
+    tree = JointTree(
+        names=tuple(str(name) for name in described["coordinates"]),
+        **{name: tensors[f"tree.{name}"] for name in _TREE},  # type: ignore[arg-type]
+        lower=tensors["tree.lower"],
+        upper=tensors["tree.upper"],
+        groups=tuple(str(name) for name in described["groups"]),
+        points=points,
+        figure=Figure(skeleton, dofs),
+    )
+    return BehaviourSpace(
+        tree=tree,
+        **{name: tensors[f"space.{name}"] for name in _SPACE},  # type: ignore[arg-type]
+        residual_variance=float(described["residual_variance"]),
+        explained=float(described["explained"]),
+        borders={str(n): Border(*_pair(tensors, f"border.{n}", "mean", "deviation")) for n in described["borders"]},
+        poses={str(n): KeyPose(*_pair(tensors, f"pose.{n}", "q", "qd")) for n in described["poses"]},
+        accel_scale=float(described["accel_scale"]),
+        trials=tuple(str(trial) for trial in described["trials"]),
+        name=str(described["name"]),
+        report=tuple(str(line) for line in described["report"]),
+    )
+
+
+def _pair(tensors: Tensors, stem: str, first: str, second: str) -> tuple[FloatArray, FloatArray]:
+    return tensors[f"{stem}.{first}"], tensors[f"{stem}.{second}"]

@@ -1,0 +1,157 @@
+"""From the local unknowns of a node to the coordinates of the whole body, with all derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.dynamics import JointTree, com_motion
+from marey.spacetime._jets import JetFunction
+from marey.spacetime._limbs import AXES, NUM_ANGLES, NUM_OUTPUTS, Leg, record_leg
+from marey.spacetime._reduced_layout import LEG_SLOTS
+from marey.spacetime._reduced_nodes import FREE, Nodes
+
+Blocks = tuple[FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """A body, its legs, and the poses of a behaviour: ``q = mean + modes @ a`` for amplitudes of unit variance."""
+
+    tree: JointTree
+    legs: tuple[Leg, Leg]
+    root: IntArray  # (3,) coordinates of the root's position along X, Y, Z
+    turns: IntArray  # (3,) coordinates of the root's angles, in order
+    mean: FloatArray  # (D,)
+    modes: FloatArray  # (D, d) zero where the behaviour says nothing
+
+    @property
+    def dimension(self) -> int:
+        """How many amplitudes there are."""
+        return self.modes.shape[1]
+
+    @property
+    def leg_dofs(self) -> IntArray:
+        """Coordinates ``(16,)`` of both legs."""
+        return np.concatenate([leg.dofs for leg in self.legs])
+
+    @property
+    def moving(self) -> IntArray:
+        """Coordinates ``(19,)`` that depend on the unknowns in a curved way: root position and legs."""
+        return np.concatenate([self.root, self.leg_dofs])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseState:
+    """Poses at nodes. In flight the root is where the centre of mass is at rest in the origin."""
+
+    y: FloatArray  # (N, 3, S) local unknowns, rates, accelerations
+    q: FloatArray  # (N, D)
+    qd: FloatArray
+    qdd: FloatArray
+    G: FloatArray  # (N, D, S) dq/dy
+    Gd: FloatArray  # (N, 19, S) its rate, of the moving coordinates
+    Gdd: FloatArray
+    stretch: FloatArray  # (N, 2) square distance hip to ankle over the square of the reach; 0 of a free leg
+    stretch_gradient: FloatArray  # (N, 2, S)
+    twists: FloatArray  # (N, 2, 8, 6) axis and velocity of the origin of the angles of planted legs
+    twist_gradient: FloatArray  # (N, 2, 8, 6, S)
+
+    def take(self, nodes: IntArray) -> PoseState:
+        """Return the poses at some of the nodes."""
+        return PoseState(*(getattr(self, name)[nodes] for name in PoseState.__slots__))
+
+    def chain(self, moving: IntArray, blocks: Blocks) -> Blocks:
+        r"""Derivatives by the local unknowns of what depends on :math:`q, \dot q, \ddot q`, each ``(N, k, S)``.
+
+        .. math:: W_y = W_q G + W_{\dot q}\dot G + W_{\ddot q}\ddot G,\quad
+            W_{\dot y} = W_{\dot q} G + 2 W_{\ddot q}\dot G,\quad W_{\ddot y} = W_{\ddot q} G
+        """
+        dq, dqd, dqdd = blocks
+        first = dq @ self.G + dqd[..., moving] @ self.Gd + dqdd[..., moving] @ self.Gdd
+        second = dqd @ self.G + 2.0 * (dqdd[..., moving] @ self.Gd)
+        return first, second, dqdd @ self.G
+
+
+class PoseMap:
+    """Evaluates poses at fixed nodes, as often as asked."""
+
+    def __init__(self, space: Space, nodes: Nodes) -> None:
+        self.space, self.nodes = space, nodes
+        self.functions: tuple[JetFunction, JetFunction] = (record_leg(space.legs[0]), record_leg(space.legs[1]))
+        self.planted = [np.flatnonzero(nodes.feet[:, leg] != FREE) for leg in (0, 1)]
+        self.flying = np.flatnonzero(nodes.is_flight)
+        self._constant = self._constant_part()
+        self._rest = space.mean.copy()
+        self._rest[np.concatenate([space.root, space.turns])] = 0.0
+
+    def evaluate(self, coefficients: FloatArray) -> PoseState:
+        """Poses and their derivatives for all coefficients ``(K,)``."""
+        space, d = self.space, self.space.dimension
+        y = self.nodes.local(coefficients)
+        count, slots = self.nodes.count, y.shape[2]
+        states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
+        states[:, 0] += self._rest
+        G = self._constant.copy()
+        Gd, Gdd = np.zeros((2, count, 19, slots))
+        stretch, stretch_gradient = np.zeros((count, 2)), np.zeros((count, 2, slots))
+        twists, twist_gradient = np.zeros((count, 2, 8, 6)), np.zeros((count, 2, 8, 6, slots))
+        for leg in (0, 1):
+            nodes = self.planted[leg]
+            columns = self._leg_columns(leg)
+            jets = self._jets(leg, y[nodes][:, :, columns], nodes)
+            angles = jets[:, :NUM_ANGLES]
+            states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
+            rows = 3 + leg * NUM_ANGLES + np.arange(NUM_ANGLES)
+            where = (nodes[:, None, None], rows[:, None], columns)
+            G[nodes[:, None, None], space.legs[leg].dofs[:, None], columns] = angles[:, :, 0, 1:]
+            Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
+            stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
+            stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
+            sticks = jets[:, AXES:, 0].reshape(len(nodes), 8, 6, -1)
+            twists[nodes, leg] = sticks[..., 0]
+            twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
+        self._fly(states, G, Gd, Gdd)
+        q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
+        return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
+
+    def _fly(self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray) -> None:
+        """Put the centre of mass at rest in the origin: ``p = -com(Q)``."""
+        nodes, root = self.flying, self.space.root
+        if not len(nodes):
+            return
+        states[nodes[:, None, None], np.arange(3)[:, None], root] = 0.0
+        com = com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
+        for k, value in enumerate((com.position, com.velocity, com.acceleration)):
+            states[nodes[:, None], k, root] = -value
+        rest = G[nodes]
+        G[nodes[:, None], root] = -(com.J @ rest)
+        Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
+        Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
+
+    def _jets(self, leg: int, z: FloatArray, nodes: IntArray) -> FloatArray:
+        out = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9))
+        return self.functions[leg](z, self.nodes.plants[leg, nodes], None, out)
+
+    def _leg_columns(self, leg: int) -> IntArray:
+        """Slots of root position, root angles, swivel and lift."""
+        d = self.space.dimension
+        first = d + 6 + leg * LEG_SLOTS
+        return np.array([d + 3, d + 4, d + 5, d, d + 1, d + 2, first, first + 1], dtype=np.int64)
+
+    def _constant_part(self) -> FloatArray:
+        """dq/dy without planted legs and flying roots ``(N, D, S)``."""
+        space, d = self.space, self.space.dimension
+        G = np.zeros((self.nodes.count, space.tree.num_dofs, self.nodes.basis.shape[1]))
+        G[:, :, :d] = space.modes
+        G[:, space.turns] = 0.0
+        G[:, space.turns, d + np.arange(3)] = 1.0
+        G[:, space.root, d + 3 + np.arange(3)] = 1.0
+        for leg in (0, 1):
+            dofs = space.legs[leg].dofs
+            slots = d + 6 + leg * LEG_SLOTS + np.arange(LEG_SLOTS)
+            G[:, dofs, slots] = 1.0
+            G[self.planted[leg][:, None], dofs] = 0.0
+        return G
