@@ -16,6 +16,7 @@ from marey.skeleton import Skeleton, role_map
 GRAVITY: Final = 9.81  # [m/s²]
 BODY_MASS_INDEX: Final = 73.0 / 1.741**2  # [kg/m²] the men measured for [DeLeva1996]_
 MIN_KNOWN_SHARE: Final = 0.5  # of the mass; a skeleton with fewer known segments is not taken for a human
+MIN_HEIGHT_M: Final = 1e-3  # [m] what is lower does not stand
 TRIANGLE_TOL: Final = 1e-9  # [-] relative; rounding of a thin rod
 
 
@@ -76,7 +77,7 @@ class Body:
         """Give mass to a skeleton, first scaled to ``height_m`` [m] if that is given; see :meth:`from_motion`."""
         if height_m is not None:
             _positive(height_m, "height_m")
-            skeleton = skeleton.scaled(height_m / standing_height(restore_bones(skeleton)))
+            skeleton = skeleton.scaled(height_m / _stature(restore_bones(skeleton)))
         return _build(skeleton, mass_kg, height_m, mass_table(table))
 
     @property
@@ -116,7 +117,7 @@ class Body:
 def _build(skeleton: Skeleton, mass_kg: float | None, height_m: float | None, table: MassTable) -> Body:
     lost = lost_bones(skeleton)
     skeleton = restore_bones(skeleton)
-    height = standing_height(skeleton) if height_m is None else _positive(height_m, "height_m")
+    height = _stature(skeleton) if height_m is None else _positive(height_m, "height_m")
     mass = BODY_MASS_INDEX * height**2 if mass_kg is None else _positive(mass_kg, "mass_kg")
     stand = stand_up(skeleton, body_roles(skeleton), height)
     lumps, missing = table_lumps(stand, table, height, mass)
@@ -130,6 +131,16 @@ def _build(skeleton: Skeleton, mass_kg: float | None, height_m: float | None, ta
     elif missing:
         report.append(f"no joints for {', '.join(missing)}: the other segments share their mass")
     return Body(skeleton, *joint_masses(lumps, skeleton.num_joints), height, source, tuple(report))
+
+
+def _stature(skeleton: Skeleton) -> float:
+    """Standing height [m]; of a skeleton that does not stand, its largest extent, and 1 m if it has none."""
+    height = standing_height(skeleton)
+    if height > MIN_HEIGHT_M:
+        return height
+    points = skeleton.rest_positions()
+    extent = float(np.ptp(np.concatenate([points, points + skeleton.tips]), axis=0).max())
+    return extent if extent > MIN_HEIGHT_M else 1.0
 
 
 def _mean_skeleton(motion: Motion) -> Skeleton:

@@ -37,6 +37,11 @@ class InverseDynamics:
     gravity: float = GRAVITY
     cutoff_hz: float | None = None  # of the low-pass that the states went through
 
+    def __post_init__(self) -> None:
+        for name in ("wrench", "torques", "com", "com_velocity", "com_acceleration", "angular_momentum"):
+            getattr(self, name).setflags(write=False)
+        self.kinetic_energy.setflags(write=False)
+
     @property
     def times(self) -> FloatArray:
         """Time of each frame [s], from zero."""

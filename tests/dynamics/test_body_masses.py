@@ -143,6 +143,15 @@ def test_a_single_joint_is_a_ball():
     assert_rigid(body)
 
 
+def test_skeletons_without_a_height_still_get_a_mass():
+    flat = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.4, 0.0, 0.0]]))
+    point = Skeleton(("a",), np.array([-1]), np.zeros((1, 3)))
+    for skeleton in (flat, point):
+        for body in (Body.from_skeleton(skeleton), Body.from_skeleton(skeleton, height_m=1.2)):
+            assert body.mass_kg > 0.0
+            assert_rigid(body)
+
+
 def test_missing_hands_and_head_leave_their_mass_to_the_rest():
     keep = [j for j, name in enumerate(HUMAN.names) if "wrist" not in name and name not in ("head", "neck")]
     place = {j: k for k, j in enumerate(keep)}

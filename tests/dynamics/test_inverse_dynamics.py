@@ -221,6 +221,13 @@ def test_the_wrench_is_the_rate_of_the_momenta():
     assert np.abs(result.moments - moments)[inner].max() < 1e-3 * np.abs(moments).max()
 
 
+def test_results_are_read_only():
+    rng = np.random.default_rng(1)
+    result = newton_euler(random_body(rng), random_states(rng, 3, 12))
+    with pytest.raises(ValueError, match="read-only"):
+        result.wrench[0, 0] = 1.0
+
+
 # Bad input
 
 
