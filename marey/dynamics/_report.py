@@ -26,7 +26,7 @@ WORDS: Final = {
     "limits": "a joint is outside its limits",
 }
 VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
-RED_CLIP: Final = 0.65  # fewer green frames make a clip red
+RED_CLIP: Final = 0.7  # fewer green frames make a clip red
 MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
 
 Status = NDArray[np.int8]
@@ -215,9 +215,7 @@ def merge_gaps(levels: Status) -> Status:
     return merged
 
 
-def _span(
-    start: int, stop: int, level: int, flags: BoolArray, violation: FloatArray, rate_hz: float
-) -> ValiditySpan:
+def _span(start: int, stop: int, level: int, flags: BoolArray, violation: FloatArray, rate_hz: float) -> ValiditySpan:
     counts = flags.sum(axis=0)
     order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] > 0] if level > 0 else []
     causes = tuple(CAUSES[k] for k in order)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics._cones import wrench_about
+from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._supports import LIMBS, Supports
 
-RULES: Final = ("alpha", "cone")
+RULES: Final = ("alpha", "cone", "torque")
 MIN_NORMAL: Final = 1e-6  # [-] of the largest normal force: below it there is no centre of pressure
 
 
@@ -105,6 +106,7 @@ def split_support(
     *,
     rule: str = "alpha",
     corner_forces: FloatArray | None = None,
+    dynamics: InverseDynamics | None = None,
 ) -> SupportSplit:
     """Share a wrench between the limbs that touch, in the order of ``LIMBS``.
 
@@ -112,26 +114,54 @@ def split_support(
         wrenches: ``(F, 6)``.
         supports: from ``find_supports``.
         rule: ``"alpha"`` shares between the feet by the centre of pressure; ``"cone"`` takes the forces of the
-            corners that the nearest wrench in the friction cones is made of, which hands need too.
-        corner_forces: forces ``(F, P, 3)`` [N] at the corners, for ``"cone"``.
+            corners that the nearest wrench in the friction cones is made of, which hands need too; ``"torque"`` is the
+            quadratic programme of :func:`split_least_torque`.
+        corner_forces: forces ``(F, P, 3)`` [N] at the corners, for ``"cone"`` and ``"torque"``.
+        dynamics: for ``"torque"``.
 
     Raises:
         UnknownNameError: there is no such rule.
     """
     if rule not in RULES:
         raise UnknownNameError("rule", rule, "split_support", RULES)
-    if rule == "cone":
-        if corner_forces is None:
-            raise InputError("the cone rule needs the forces at the corners", "Give corner_forces")
-        return _by_corners(supports, corner_forces)
+    if rule != "alpha":
+        if corner_forces is None or (rule == "torque" and dynamics is None):
+            raise InputError(f"the {rule} rule needs the forces at the corners", "Give corner_forces and dynamics")
+        return _from_corners(supports, corner_forces, dynamics if rule == "torque" else None)
     feet = [supports.points[:, supports.limbs == limb] for limb in (0, 1)]
     if not all(corners.shape[1] for corners in feet):
         raise InputError("this body does not have two feet", 'Use rule="cone"')
-    touching = np.stack([supports.limb_active(limb) for limb in (0, 1)], axis=1)
-    return split_alpha(wrenches, feet[0], feet[1], touching, supports.floor_m)
+    return split_alpha(wrenches, feet[0], feet[1], standing_feet(supports), supports.floor_m)
 
 
-def _by_corners(supports: Supports, corner_forces: FloatArray) -> SupportSplit:
+def standing_feet(supports: Supports) -> BoolArray:
+    """Which feet carry ``(F, 2)``: those that touch, and where none does those that may within the timing slack."""
+    touch = np.stack([supports.limb_active(limb, slack=False) for limb in (0, 1)], axis=1)
+    near = np.stack([supports.limb_active(limb) for limb in (0, 1)], axis=1)
+    return np.where(touch.any(axis=1, keepdims=True), touch, near)
+
+
+def split_limbs(wrenches: FloatArray, supports: Supports, corner_forces: FloatArray) -> SupportSplit:
+    """Share a wrench between all of ``LIMBS``: by the alpha rule while only feet touch, else by their corners."""
+    split = sum_corners(supports, corner_forces)
+    if not all((supports.limbs == limb).any() for limb in (0, 1)):
+        return split
+    feet = split_support(wrenches, supports)
+    only_feet = ~(supports.limb_active(2) | supports.limb_active(3))
+    for ours, theirs in ((split.forces, feet.forces), (split.places, feet.places), (split.moments, feet.moments)):
+        ours[only_feet, :2] = theirs[only_feet]
+    return replace(split, share=np.where(only_feet, feet.share, split.share))
+
+
+def _from_corners(supports: Supports, corner_forces: FloatArray, dynamics: InverseDynamics | None) -> SupportSplit:
+    if dynamics is None:
+        return sum_corners(supports, corner_forces)
+    from marey.dynamics._split_torque import split_least_torque
+
+    return split_least_torque(dynamics, supports, corner_forces)
+
+
+def sum_corners(supports: Supports, corner_forces: FloatArray) -> SupportSplit:
     """Sum the forces of the corners of each limb, at the mean of the corners weighted by their normal force."""
     num_frames = len(corner_forces)
     forces = np.zeros((num_frames, len(LIMBS), 3))

@@ -12,6 +12,7 @@ from marey.io._clip import CLIP_VERSION, clip_bytes, read_clip, write_clip
 from marey.io._deepmimic import read_deepmimic
 from marey.io._dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
 from marey.io._gltf import read_gltf, write_gltf
+from marey.io._ground_reaction import GroundReaction, load_ground_reaction
 from marey.io._trc import read_trc
 from marey.io._trc_table import Table, load_table
 
@@ -19,9 +20,11 @@ __all__ = [
     "CLIP_VERSION",
     "READABLE_SUFFIXES",
     "WRITABLE_SUFFIXES",
+    "GroundReaction",
     "Table",
     "clip_bytes",
     "load",
+    "load_ground_reaction",
     "load_markers",
     "load_table",
     "markers_to_motion",
