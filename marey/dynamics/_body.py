@@ -119,7 +119,7 @@ def _build(skeleton: Skeleton, mass_kg: float | None, height_m: float | None, ta
     skeleton = restore_bones(skeleton)
     height = _stature(skeleton) if height_m is None else _positive(height_m, "height_m")
     mass = BODY_MASS_INDEX * height**2 if mass_kg is None else _positive(mass_kg, "mass_kg")
-    stand = stand_up(skeleton, body_roles(skeleton), height)
+    stand = stand_up(skeleton, body_roles(skeleton), table, height)
     lumps, missing = table_lumps(stand, table, height, mass)
     report = [f"put back the lost bones of {', '.join(lost)}"] if lost else []
     if role_map(skeleton).profile == "guessed":

@@ -15,8 +15,6 @@ from marey.skeleton import RoleMap, Skeleton, capsules, foot_points, t_pose
 SIDES: Final = ("left_", "right_")
 UP: Final = np.array([0.0, 1.0, 0.0])
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
-HEAD_M: Final = 0.2429 / 1.741  # [stature] C7 to vertex, men of [DeLeva1996]_ table 4
-HAND_M: Final = 0.1879 / 1.741  # [stature] wrist to third fingertip
 _SPINE: Final = ("pelvis", "spine1", "spine2", "spine3")
 _FLAT: Final = ("hand", "foot")  # palm and sole face down in the T-pose, so "back to front" is up
 
@@ -53,20 +51,20 @@ class Stand:
         return np.mean([self.landmarks[name] for name in names], axis=0)
 
 
-def stand_up(skeleton: Skeleton, roles: RoleMap, stature_m: float) -> Stand:
+def stand_up(skeleton: Skeleton, roles: RoleMap, table: MassTable, stature_m: float) -> Stand:
     """Take the T-pose and find the landmarks; those that no joint marks are put where the stature suggests."""
     pose = t_pose(skeleton, roles)
     positions, frames = pose.joint_positions(), pose.joint_rotations()
     marks = {role: positions[joint] for role, joint in roles.joints.items()}
     stand = Stand(roles, positions, frames, marks)
-    _add_head(stand, skeleton, stature_m)
+    _add_head(stand, skeleton, table.head_length * stature_m)
     _add_feet(stand, skeleton)
     for side in SIDES:
-        _add_hand(stand, skeleton, side, stature_m)
+        _add_hand(stand, skeleton, side, table.hand_length * stature_m)
     return stand
 
 
-def _add_head(stand: Stand, skeleton: Skeleton, stature_m: float) -> None:
+def _add_head(stand: Stand, skeleton: Skeleton, length_m: float) -> None:
     marks, head = stand.landmarks, stand.roles.get("head")
     shoulders = stand.middle(("left_shoulder", "right_shoulder"))
     if "neck" not in marks and shoulders is not None:
@@ -75,7 +73,7 @@ def _add_head(stand: Stand, skeleton: Skeleton, stature_m: float) -> None:
         return
     tip = None if head is None else stand.frames[head] @ skeleton.tips[head]
     if head is None or tip is None or float(np.linalg.norm(tip)) < 1e-3:
-        marks["crown"] = marks["neck"] + HEAD_M * stature_m * UP
+        marks["crown"] = marks["neck"] + length_m * UP
     else:
         marks["crown"] = stand.positions[head] + tip
 
@@ -88,7 +86,7 @@ def _add_feet(stand: Stand, skeleton: Skeleton) -> None:
             stand.landmarks[side + "foot"] = at[points.index(side + "ball")]
 
 
-def _add_hand(stand: Stand, skeleton: Skeleton, side: str, stature_m: float) -> None:
+def _add_hand(stand: Stand, skeleton: Skeleton, side: str, length_m: float) -> None:
     marks, elbow = stand.landmarks, stand.roles.get(side + "elbow")
     if side + "wrist" not in marks and elbow is not None:
         marks[side + "wrist"] = stand.positions[elbow] + stand.frames[elbow] @ skeleton.tips[elbow]
@@ -97,7 +95,7 @@ def _add_hand(stand: Stand, skeleton: Skeleton, side: str, stature_m: float) -> 
     forearm = marks[side + "wrist"] - marks[side + "elbow"]
     length = float(np.linalg.norm(forearm))
     if length > 1e-3:
-        marks[side + "fingertip"] = marks[side + "wrist"] + HAND_M * stature_m * forearm / length
+        marks[side + "fingertip"] = marks[side + "wrist"] + length_m * forearm / length
 
 
 def table_lumps(stand: Stand, table: MassTable, stature_m: float, mass_kg: float) -> tuple[list[Lump], tuple[str, ...]]:

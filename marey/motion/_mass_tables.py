@@ -8,6 +8,7 @@ from typing import Final
 from marey.base import UnknownNameError
 
 Radii = tuple[float, float, float]
+_HAND_LENGTH: Final = 0.1879 / 1.741  # [stature] wrist to third fingertip, men of [DeLeva1996]_
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,11 @@ class MassTable:
     source: str
     segments: tuple[BodySegment, ...]
     trunk_parts: tuple[TrunkPart, ...]  # shares add up to the trunk's
+    head_length: float = 0.2429 / 1.741  # [stature] C7 to vertex, men of [DeLeva1996]_, for heads without a tip
+    hand_length: float = _HAND_LENGTH  # [stature] for every hand: captured hands end at the knuckles
 
 
 SIDES: Final = ("left_", "right_")
-HAND_LENGTH: Final = 0.1879 / 1.741  # [stature] wrist to third fingertip, men of [DeLeva1996]_
-HEAD_LENGTH: Final = 0.2429 / 1.741  # [stature] C7 to vertex
 _FOOT_LENGTH: Final = 0.2581 / 1.741  # [stature] heel to toe tip
 _SHOULDERS: Final = ("left_shoulder", "right_shoulder")
 _HIPS: Final = ("left_hip", "right_hip")
@@ -86,7 +87,7 @@ _DELEVA: Final = MassTable(
         (
             ("upper_arm", 0.0271, "shoulder", "elbow", 0.5772, (0.285, 0.269, 0.158), None),
             ("forearm", 0.0162, "elbow", "wrist", 0.4574, (0.276, 0.265, 0.121), None),
-            ("hand", 0.0061, "wrist", "fingertip", 0.3624, (0.288, 0.235, 0.184), HAND_LENGTH),
+            ("hand", 0.0061, "wrist", "fingertip", 0.3624, (0.288, 0.235, 0.184), _HAND_LENGTH),
             ("thigh", 0.1416, "hip", "knee", 0.4095, (0.329, 0.329, 0.149), None),
             ("shank", 0.0433, "knee", "ankle", 0.4395, (0.251, 0.246, 0.102), None),
             ("foot", 0.0137, "ankle", "foot", 0.5, (0.257, 0.245, 0.124), _FOOT_LENGTH),
@@ -110,7 +111,7 @@ _WINTER: Final = MassTable(
         (
             ("upper_arm", 0.0280, "shoulder", "elbow", 0.436, (0.322, 0.322, 0.158), None),
             ("forearm", 0.0160, "elbow", "wrist", 0.430, (0.303, 0.303, 0.121), None),
-            ("hand", 0.0060, "wrist", "fingertip", 0.3624, (0.288, 0.235, 0.184), HAND_LENGTH),
+            ("hand", 0.0060, "wrist", "fingertip", 0.3624, (0.288, 0.235, 0.184), _HAND_LENGTH),
             ("thigh", 0.1000, "hip", "knee", 0.433, (0.323, 0.323, 0.149), None),
             ("shank", 0.0465, "knee", "ankle", 0.433, (0.302, 0.302, 0.102), None),
             ("foot", 0.0145, "ankle", "foot", 0.5, (0.257, 0.245, 0.124), _FOOT_LENGTH),
