@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import Layout
-from marey.spacetime._full_rows import PLACE_ROW, SPEED_ROW, Coefficients, Rows, support_wrench
+from marey.spacetime._full_rows import PLACE_ROW, SPEED_ROW, Coefficients, Rows, joint_point, support_wrench
 from marey.spacetime._full_state import BodyState
 from marey.spacetime._problem import Key
 from marey.spacetime._support import frame_of
@@ -269,7 +269,3 @@ def _bar_rows(layout: Layout, key: Key, phase: int, times: FloatArray, at: IntAr
     lower = np.full((len(at), 1), PLACE_ROW * radius / 4.0)
     return Rows(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)
 
-
-def joint_point(point: str) -> str:
-    """Name under which the joint that carries a point is evaluated."""
-    return f"{point}@joint"

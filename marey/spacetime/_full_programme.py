@@ -10,15 +10,17 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
 from marey.spacetime._full_jets import Jet
-from marey.spacetime._full_keys import held_bounds, joint_point, key_rows
+from marey.spacetime._full_keys import held_bounds, key_rows
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_rows import (
     Rows,
     contact_rows,
     flight_rows,
+    joint_point,
     joint_rows,
     physics_frames,
     second_contact_rows,
+    tilt_rows,
 )
 from marey.spacetime._full_scatter import HessianScatter, Scatter
 from marey.spacetime._full_state import BodyState, Derivatives, body_state
@@ -172,6 +174,7 @@ def _families(layout: Layout, builder: InstantBuilder) -> list[Rows]:
             families.append(flight_rows(layout, flight, frames))
         else:
             families.append(contact_rows(layout, p, frames))
+            families += tilt_rows(layout, p, frames)
             families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
     families += joint_rows(layout, builder)
     for key in layout.problem.keys:
@@ -184,9 +187,9 @@ def _points_of(layout: Layout) -> tuple[tuple[str, int, FloatArray], ...]:
     names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
     names += [key.point for key in layout.problem.keys if key.point is not None]
     points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
-    for key in layout.problem.keys:
-        if key.kind == "bar" and key.point is not None:
-            points[joint_point(key.point)] = (points[key.point][0], np.zeros(3))
+    upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
+    for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
+        points[joint_point(name)] = (points[name][0], np.zeros(3))
     return tuple((name, dof, place) for name, (dof, place) in points.items())
 
 

@@ -13,11 +13,12 @@ from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import SPIN_SCALE, Flight, Layout
 from marey.spacetime._full_state import BodyState
 from marey.spacetime._problem import Contact
-from marey.spacetime._support import Support, support_of
+from marey.spacetime._support import Support, frame_of, support_of
 from marey.spacetime._timeline import InstantBuilder
 
 PLACE_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
+TILT_ROW: Final = 3.0  # [-] of the cosine
 
 Coefficients = FloatArray | None  # (n, m, g) by the unknowns of flights and impulses
 Evaluate = Callable[[BodyState, FloatArray], tuple[Jet, Coefficients]]
@@ -67,6 +68,32 @@ def contact_rows(layout: Layout, phase: int, instants: IntArray) -> Rows:
     shape = (len(instants), len(lower))
     labels = (round_label, *support.labels)
     return Rows(instants, np.broadcast_to(lower, shape), np.broadcast_to(upper, shape), labels, evaluate)
+
+
+def tilt_rows(layout: Layout, phase: int, instants: IntArray) -> list[Rows]:
+    """A foot that carries the body keeps its segment upright: its joint stays high above the plant."""
+    rows: list[Rows] = []
+    for contact in layout.timeline.phases[phase].contacts:
+        if contact.kind == "foot":
+            rows.append(_tilt(layout, contact, instants))
+    return rows
+
+
+def _tilt(layout: Layout, contact: Contact, at: IntArray) -> Rows:
+    length = float(np.linalg.norm(layout.figure.point(contact.point)[1]))
+    normal = frame_of(contact)[0][None] * (TILT_ROW / length)
+
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[Jet, Coefficients]:
+        joint, sole = (state.points[name][0].at(at) for name in (joint_point(contact.point), contact.point))
+        return (joint - sole).mapped(normal), None
+
+    lower = np.full((len(at), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
+    return Rows(at, lower, np.full_like(lower, np.inf), (f"tilt over {contact.point}",), evaluate)
+
+
+def joint_point(point: str) -> str:
+    """Name under which the joint that carries a point is evaluated."""
+    return f"{point}@joint"
 
 
 def flight_rows(layout: Layout, flight: Flight, instants: IntArray) -> Rows:

@@ -14,6 +14,7 @@ from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_rows import support_wrench
 from marey.spacetime._full_state import BodyState
+from marey.spacetime._poses import key_line
 from marey.spacetime._timeline import InstantBuilder
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] a calm second: 10 rad/s^2 in every joint
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
+PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
 MIN_SHARE: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
 ROOT_SHARE: Final = 0.01  # [-] of the body's mass: the turn of the whole body costs next to nothing
 JERK_INSET: Final = 0.05  # [-] of a span: both ends of a difference lie inside one span
@@ -80,6 +82,9 @@ def quadratic_terms(layout: Layout, reference: FloatArray | None = None) -> list
     terms = [_banded(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
     if wanted.energy > 0.0:
         terms.append(_banded(layout, "energy", 1, wanted.energy / ENERGY_UNIT * shares, zero))
+    if wanted.prior > 0.0:
+        weight = np.full_like(shares, wanted.prior / PRIOR_UNIT / layout.num_angles)
+        terms.append(_banded(layout, "prior", 0, weight, key_line(layout).ravel()))
     if wanted.reference > 0.0 and reference is not None:
         weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
         terms.append(_banded(layout, "reference", 0, weight, reference.ravel()))

@@ -31,6 +31,7 @@ class Contact:
     friction: float = 0.8
     max_force: float = 6.0  # [body weights] along the normal; for a grip in any direction
     twist_m: float = 0.05  # largest moment about the normal over the normal force
+    max_tilt_deg: float = 45.0  # full space, foot: how far the segment above it may lean from the normal
 
 
 @dataclass(frozen=True, slots=True)
