@@ -81,9 +81,12 @@ class ConeLimits(JointLimits):
         """Clamp swing and twist."""
         from marey.kinematics._cones_kernels import check_cones
 
-        tables = (self.centres.wxyz, self.frames.wxyz, self.swing_rad, self.twist_rad)
-        out, violation, gradient = check_cones(flat_wxyz(rotations), *tables)
+        out, violation, gradient = check_cones(flat_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What ``check_cones`` takes."""
+        return self.centres.wxyz, self.frames.wxyz, self.swing_rad, self.twist_rad
 
     def to_arrays(self) -> Arrays:
         """Frames, angles and centres."""
@@ -177,9 +180,12 @@ class ReachConeLimits(JointLimits):
         """Search the nearest side, clamp the twist."""
         from marey.kinematics._cones_kernels import check_reach
 
-        tables = (self.centres.wxyz, self.frames.wxyz, self.corners, self.counts, self.inner, self.twist_rad)
-        out, violation, gradient = check_reach(flat_wxyz(rotations), *tables)
+        out, violation, gradient = check_reach(flat_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
+        """What ``check_reach`` takes."""
+        return self.centres.wxyz, self.frames.wxyz, self.corners, self.counts, self.inner, self.twist_rad
 
     def to_arrays(self) -> Arrays:
         """Frames, polygons, twists and centres."""

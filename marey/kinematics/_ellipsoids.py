@@ -93,7 +93,7 @@ class EllipsoidLimits(JointLimits):
         """Nearest points of the ellipsoids."""
         from marey.kinematics._ellipsoids_kernels import check_ellipsoids
 
-        out, violation, gradient = check_ellipsoids(flat_wxyz(rotations), *self._tables())
+        out, violation, gradient = check_ellipsoids(flat_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
     def levels(self, rotations: SO3) -> tuple[FloatArray, FloatArray]:
@@ -105,17 +105,18 @@ class EllipsoidLimits(JointLimits):
         """
         from marey.kinematics._ellipsoids_kernels import ellipsoid_levels
 
-        rows = ellipsoid_levels(flat_wxyz(rotations), *self._tables())
+        rows = ellipsoid_levels(flat_wxyz(rotations), *self.tables())
         return rows[..., 0], rows[..., 1:]
 
-    def _tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What ``check_ellipsoids`` takes."""
         return self.centres.wxyz, self.frames.wxyz, self.semi_axes
 
     def to_arrays(self) -> Arrays:
         """Centres, axes and half axes."""
         notes = np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8)
         names = ("centres", "frames", "semi_axes")
-        return dict(zip(names, self._tables(), strict=True)) | {"notes": notes}
+        return dict(zip(names, self.tables(), strict=True)) | {"notes": notes}
 
     @classmethod
     def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> EllipsoidLimits:

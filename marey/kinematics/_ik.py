@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics._ik_problem import ROOTS, Problem, Root, boxes, compile_problem, targets_of
+from marey.kinematics._ik_problem import ROOTS, Problem, Root, compile_problem, targets_of
 from marey.kinematics._ik_result import IKResult, advice_for, status_of
-from marey.kinematics._ik_run import Guess, Outcome, Run, method_named, projected_lm
+from marey.kinematics._ik_run import ALLOWED_RAD, Guess, Outcome, Run, method_named, projected_lm
 from marey.kinematics._ik_space import Body, body_of, guess_from, metric_of, space_of
 from marey.kinematics._ik_starts import align, other_starts
 from marey.kinematics._limits import JointLimits
-from marey.kinematics._limits_box import BoxLimits
 from marey.kinematics._tasks import ComTask, PoseTask, Task
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -55,9 +54,10 @@ def solve_ik(
     model's coordinates, §8.2.2). Priorities are stacked weights: a level weighs 1e-4 of the one above, so a metre
     missed below costs the level above a tenth of a millimetre or so.
 
-    Limits hold in every pose that is returned. Boxes are kept by an active set inside the default solver; limits of any
-    other kind project each step. In a reduced space limits are held last, by a solve in the full space from the
-    model's pose.
+    Limits hold in every pose that is returned, to 1e-6 rad. The default solver keeps boxes by an active set, and limits
+    of any other kind by one that it finds from their projections. In a reduced space violations stand behind ever
+    stiffer walls, so the pose stays one of the model; where the model has none inside the limits near the goals, the
+    pose is projected on them, solved on in the full space, and ``advice`` says that the two disagree.
 
     Methods:
         ``"projected-lm"``: Levenberg-Marquardt with an active set, the default; in a reduced space ``variant`` is the
@@ -103,7 +103,7 @@ def solve_ik(
     guess = guess_from(body, start)
     if body.model is not None and start is None:
         align(run, guess)  # a model knows the pose, not where it stands or faces
-    moved = 0.0 if limits is None else float(limits.violations(SO3(guess.wxyz[None])).max())
+    moved = 0.0 if limits is None else violation(problem, guess, limits)
     tries = (RESTARTS if start is None else 0) if restarts is None else whole(restarts, "restarts", 0)
     outcome = solve_guess(run, guess, method, body, limits, restarts=tries)
     result = _result(run, guess, outcome, tasks, limits, moved, body)
@@ -128,8 +128,8 @@ def compile_tasks(
     for name, value in (("tolerance_m", tolerance_m), ("tolerance_rad", tolerance_rad)):
         if not 0.0 < value < np.inf:
             raise InputError(f"{name} is {value}", "Give a positive number")
-    box = limits if isinstance(limits, BoxLimits) and body.model is None else None
-    return compile_problem(body.skeleton, tasks, box, root, frozen_joints, (float(tolerance_m), float(tolerance_rad)))
+    tolerances = (float(tolerance_m), float(tolerance_rad))
+    return compile_problem(body.skeleton, tasks, limits, body.model is not None, root, frozen_joints, tolerances)
 
 
 def run_of(
@@ -144,7 +144,7 @@ def run_of(
     history: FloatArray,
 ) -> Run:
     """Everything a solver needs but the guess."""
-    others = None if isinstance(limits, BoxLimits) or body.model is not None else limits
+    others = limits if problem.bounds is None else None
     space, metric = space_of(body, problem), metric_of(body, start, variant)
     errors = np.zeros((len(problem.goals), 3))
     return Run(
@@ -178,14 +178,14 @@ def solve_guess(
 ) -> Outcome:
     """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
     solver = method_named(method)[0]
-    best = _hold(run, guess, solver(run, guess), limits, body)
+    best = _hold(run, guess, solver(run, guess), limits)
     if best.stop == 0 or not restarts:
         return best
     kept = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
     for other in other_starts(run, body, restarts):
-        tried = _hold(run, other, solver(run, other), limits, body)
+        tried = _hold(run, other, solver(run, other), limits)
         iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
         if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
             best, kept, errors = tried, other, run.errors.copy()
@@ -195,22 +195,24 @@ def solve_guess(
     return best._replace(iterations=iterations, evaluations=evaluations)
 
 
-def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None, body: Body) -> Outcome:
-    """Bring a pose of a reduced space, or of a method that ignores limits, into them; go on in the full space."""
-    if limits is None:
+def violation(problem: Problem, guess: Guess, limits: JointLimits) -> float:
+    """How far the furthest joint is outside the limits [rad]."""
+    if problem.bounds is None:
+        return float(limits.violations(SO3(guess.wxyz[None])).max())
+    from marey.kinematics._limits_all_kernels import violation_of
+
+    return violation_of(problem.bounds, guess.wxyz)
+
+
+def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None) -> Outcome:
+    """Bring the pose of a method that ignores limits into them: go on with the one that keeps them."""
+    allowed = HELD_RAD if run.space is None else ALLOWED_RAD
+    if limits is None or violation(run.problem, guess, limits) <= allowed:
         return outcome
-    turned = SO3(guess.wxyz[None])
-    if float(limits.violations(turned).max()) <= HELD_RAD:
-        return outcome
-    guess.wxyz[:] = limits.project_rotations(turned).wxyz[0]
-    box = limits if isinstance(limits, BoxLimits) else None
-    repair = replace(
-        run,
-        problem=run.problem.with_box(boxes(body.skeleton, box)),
-        space=None,
-        limits=None if box is not None else limits,
-    )
-    more = projected_lm(repair, guess)
+    if run.problem.bounds is not None:
+        more = projected_lm(run, guess)
+    else:
+        more = projected_lm(replace(run, space=None), guess)._replace(is_left=run.space is not None)
     return more._replace(
         iterations=outcome.iterations + more.iterations, evaluations=outcome.evaluations + more.evaluations
     )
@@ -252,7 +254,7 @@ def _result(
         moved if moved > HELD_RAD else 0.0,
         guess.x if body.model is not None else None,
         run.history[: outcome.iterations],
-        advice_for(status, missed, limits is not None, moved if moved > HELD_RAD else 0.0),
+        advice_for(status, missed, limits is not None, moved if moved > HELD_RAD else 0.0, outcome.is_left),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from marey.kinematics._ik_layout import (
     Tree,
 )
 from marey.kinematics._ik_mass import mass_points
+from marey.kinematics._limits import JointLimits
+from marey.kinematics._limits_box import BoxLimits
+from marey.kinematics._limits_tables import Bounds, bounds_of
 from marey.kinematics._tasks import (
     ComTask,
     GoalTask,
@@ -35,9 +38,6 @@ from marey.kinematics._tasks import (
     weight_matrix,
 )
 from marey.skeleton import NO_PARENT, Pose, Skeleton
-
-if TYPE_CHECKING:
-    from marey.kinematics._limits_box import BoxLimits
 
 Root = Literal["free", "turn", "fixed"]
 ROOTS: Final = ("free", "turn", "fixed")
@@ -61,6 +61,7 @@ class Problem:
     seek_optimum: bool  # springs, or several levels: stop at the optimum, not at the tolerance
     spring_weight: float  # of a pose task, its level counted; 0 without one
     spring_pose: Pose | None
+    bounds: Bounds | None  # the limits, boxes too; None for a kind that only Python knows
     kept: tuple[object, ...]  # objects whose identity is part of the cache's key
 
     def with_box(self, box: Box) -> Problem:
@@ -75,16 +76,17 @@ _CACHE: OrderedDict[tuple[object, ...], Problem] = OrderedDict()
 def compile_problem(
     skeleton: Skeleton,
     tasks: Sequence[Task],
-    box: BoxLimits | None,
+    limits: JointLimits | None,
+    is_reduced: bool,
     root: Root,
     frozen_joints: Sequence[str | int],
     tolerances: tuple[float, float],
 ) -> Problem:
     """Return the arrays of a set of tasks; only their targets may differ between calls that share them."""
-    key = (id(skeleton), id(box), root, tuple(frozen_joints), tolerances, *[task.key for task in tasks])
+    key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, *[task.key for task in tasks])
     found = _CACHE.get(key)
     if found is None:
-        found = _CACHE[key] = _compile(skeleton, tasks, box, root, frozen_joints, tolerances)
+        found = _CACHE[key] = _compile(skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances)
         if len(_CACHE) > CACHE_SIZE:
             _CACHE.popitem(last=False)
     return found
@@ -109,7 +111,8 @@ def target_of(task: Task) -> FloatArray:
 def _compile(
     skeleton: Skeleton,
     tasks: Sequence[Task],
-    box: BoxLimits | None,
+    limits: JointLimits | None,
+    is_reduced: bool,
     root: Root,
     frozen_joints: Sequence[str | int],
     tolerances: tuple[float, float],
@@ -126,15 +129,24 @@ def _compile(
         _lists(chains),
         mass,
         springs,
-        boxes(skeleton, box),
+        boxes(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
     )
     _check_moves(skeleton, tasks, goals, chains, layout)
     angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
     several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
-    limits, active = tuple(blocks.tolerances.tolist()), np.ones(len(goals), dtype=np.bool_)
-    kept = (skeleton, box, *tasks)
     return Problem(
-        skeleton, tuple(goals), layout, flattened(layout), angles, limits, active, several, weight, pose, kept
+        skeleton,
+        tuple(goals),
+        layout,
+        flattened(layout),
+        angles,
+        tuple(blocks.tolerances.tolist()),
+        np.ones(len(goals), dtype=np.bool_),
+        several,
+        weight,
+        pose,
+        bounds_of(limits),
+        (skeleton, limits, *tasks),
     )
 
 
@@ -267,6 +279,7 @@ def _springs(
 
 
 def boxes(skeleton: Skeleton, box: BoxLimits | None) -> Box:
+    """Limits on rotation vectors as arrays; none without a box."""
     if box is None:
         none = np.full((skeleton.num_joints, 3), np.inf)
         return Box(np.zeros(skeleton.num_joints, dtype=np.bool_), -none, none)

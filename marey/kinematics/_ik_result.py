@@ -10,6 +10,11 @@ from marey.skeleton import Pose
 
 KKT_TOL = 1e-4  # [-] projected gradient, relative to 1 + objective, of a pose that nothing near it beats
 
+DISAGREE = (
+    "The model and the limits disagree: no pose of the model near the goals is inside the limits, so this is the "
+    "nearest one that is. Fit both on the same clips, or widen the limits."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IKResult:
@@ -26,7 +31,7 @@ class IKResult:
     projected_gradient: float  # largest component, limits accounted for; 0 where the method does not know it
     evaluations: int  # how often a pose was tried
     start_moved_rad: float  # [rad] how far limits moved the start, 0 when it was allowed
-    coordinates: FloatArray | None  # (k,) of the model, in a reduced space
+    coordinates: FloatArray | None  # (k,) of the model, in a reduced space; before limits, if the two disagree
     history: FloatArray  # (iterations, 4) objective, then what the method records; see ``solve_ik``
     advice: str
 
@@ -36,13 +41,16 @@ class IKResult:
         return f"IKResult({self.status}, {count}, {1e3 * self.position_error_m:.1f} mm{missed})"
 
 
-def advice_for(status: SolveStatus, missed: list[str], has_limits: bool, start_moved_rad: float) -> str:
+def advice_for(
+    status: SolveStatus, missed: list[str], has_limits: bool, start_moved_rad: float, is_left: bool = False
+) -> str:
     """One sentence on what happened and what helps."""
     note = (
         f" The start was outside the limits by {start_moved_rad:.3g} rad and was moved."
         if start_moved_rad > 0.0
         else ""
     )
+    note += f" {DISAGREE}" if is_left else ""
     if status is SolveStatus.CONVERGED:
         return f"All goals are met.{note}"
     names = ", ".join(missed)

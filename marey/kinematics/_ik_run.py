@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -13,11 +13,13 @@ from marey.kinematics._ik_layout import COM, UNIT_M, Box
 from marey.kinematics._ik_problem import Problem
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import BoxLimits
+from marey.kinematics._limits_tables import BOX, FREE, Bounds
 from marey.lie import SO3
 
 if TYPE_CHECKING:
     from marey.kinematics._solvers_space_kernels import Space
 
+ALLOWED_RAD: Final = 1e-6  # [rad] a pose of a model is inside the limits to this
 START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
 
 
@@ -38,6 +40,7 @@ class Outcome(NamedTuple):
     evaluations: int
     objective: float
     gradient: float
+    is_left: bool = False  # the pose is not one of the model: the model and the limits disagree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +51,7 @@ class Run:
     targets: FloatArray  # (B, 4)
     active: BoolArray  # (B,)
     space: Space | None  # a pose model, or None in the full space
-    limits: JointLimits | None  # other than boxes
+    limits: JointLimits | None  # of a kind that only Python knows
     max_iterations: int
     variant: str | None
     step: float | None
@@ -70,13 +73,17 @@ def full_space(run: Run) -> Space:
 
 
 def projected_lm(run: Run, guess: Guess) -> Outcome:
-    """Levenberg-Marquardt with an active set on boxes; other limits project every step."""
+    """Levenberg-Marquardt with an active set: on boxes, on what projections tell of other limits, or by walls."""
     if run.space is not None:
+        if run.problem.bounds is not None and run.problem.bounds.kind != FREE:
+            return _walled(run, guess, run.space, run.problem.bounds)
         from marey.kinematics._solvers_newton_kernels import MARQUARDT
 
-        return _newton(run, guess, MARQUARDT, 1.0 if run.variant == "marquardt" else 0.0)
+        return _newton(run, guess, MARQUARDT, relative_damping(run))
     if run.limits is not None:
         return _projected(run, guess, run.limits)
+    if run.problem.bounds is not None and run.problem.bounds.kind > BOX:
+        return _limited(run, guess, run.problem.bounds)
     from marey.kinematics._ik_kernels import solve_flat
 
     solve: Callable[..., tuple[int, int, int, float, float]] = solve_flat
@@ -94,6 +101,107 @@ def projected_lm(run: Run, guess: Guess) -> Outcome:
         run.history,
     )
     return Outcome(*ended)
+
+
+def _limited(run: Run, guess: Guess, bounds: Bounds) -> Outcome:
+    clip = one_frame(run, guess)
+    tries = follow_limited(run, guess, bounds, run.targets[None], run.active[None], clip)
+    return _first(run, clip, tries)
+
+
+def _walled(run: Run, guess: Guess, space: Space, bounds: Bounds) -> Outcome:
+    clip = one_frame(run, guess)
+    tries = follow_walled(run, guess, space, bounds, run.targets[None], run.active[None], clip)
+    found = _first(run, clip, tries)
+    if clip.counts[0, 4] <= ALLOWED_RAD:
+        return found
+    more = _limited(run, guess, bounds)
+    spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
+    return more._replace(iterations=spent, evaluations=tries, is_left=True)
+
+
+def _first(run: Run, clip: Clip, tries: int) -> Outcome:
+    stop, count, cost, gradient = clip.counts[0, :4].tolist()
+    run.errors[:] = clip.errors[0]
+    return Outcome(int(stop), int(count), tries, cost, gradient)
+
+
+@dataclass(slots=True)
+class Clip:
+    """Answers of F frames, written by the compiled loops."""
+
+    roots: FloatArray  # (F, 3)
+    wxyz: FloatArray  # (F, J, 4)
+    x: FloatArray  # (F, k)
+    errors: FloatArray  # (F, B, 3)
+    counts: FloatArray  # (F, 5) how it ended, iterations, objective, projected gradient, violation or a flag of it
+
+
+def empty_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Clip:
+    """Room for F frames."""
+    return Clip(
+        np.empty((frames, 3)),
+        np.empty((frames, joints, 4)),
+        np.empty((frames, coordinates)),
+        np.zeros((frames, blocks, 3)),
+        np.zeros((frames, 5)),
+    )
+
+
+def one_frame(run: Run, guess: Guess) -> Clip:
+    """Room for one frame."""
+    return empty_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
+
+
+def follow_limited(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> int:
+    """Fill a clip in the full space under limits of any kind; return the evaluations."""
+    from marey.kinematics._ik_limited_kernels import solve_limited_clip
+
+    p = run.problem
+    asked = (p.layout, bounds, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum)
+    return solve_limited_clip(*asked, START_DAMPING, run.history, clip.roots, clip.wxyz, clip.errors, clip.counts)
+
+
+def follow_walled(
+    run: Run, guess: Guess, space: Space, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip
+) -> int:
+    """Fill a clip in the space of a model, limits behind walls; return the evaluations."""
+    from marey.kinematics._ik_walled_kernels import solve_walled_clip
+
+    p = run.problem
+    return solve_walled_clip(
+        p.layout,
+        space,
+        bounds,
+        first_wall(p),
+        targets,
+        active,
+        guess.root,
+        guess.wxyz,
+        guess.x,
+        run.metric,
+        run.max_iterations,
+        p.seek_optimum,
+        run.variant == "marquardt",
+        run.history,
+        clip.roots,
+        clip.wxyz,
+        clip.x,
+        clip.errors,
+        clip.counts,
+    )
+
+
+def first_wall(problem: Problem) -> float:
+    """Weight [1/rad²] at which a joint that is a radian outside counts like a goal missed by the body's own reach."""
+    weights, rest = problem.layout.blocks.weights, problem.skeleton.rest_positions()
+    reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
+    return float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
+
+
+def relative_damping(run: Run) -> float:
+    """One where Marquardt's own metric is asked for, else zero."""
+    return 1.0 if run.variant == "marquardt" else 0.0
 
 
 def _projected(run: Run, guess: Guess, limits: JointLimits) -> Outcome:
@@ -212,8 +320,6 @@ def dls(run: Run, guess: Guess) -> Outcome:
 
 def svd_clamp(run: Run, guess: Guess) -> Outcome:
     """Truncated pseudo-inverse that ignores limits, then one projection of its answer (Blender's way)."""
-    from dataclasses import replace
-
     from marey.kinematics._ik_kernels import STATIONARY, rate
     from marey.kinematics._solvers_newton_kernels import SVD_CLAMP
 

@@ -73,8 +73,12 @@ class BoxLimits(JointLimits):
         """Clamp the rotation vectors."""
         from marey.kinematics._limits_kernels import check_box
 
-        out, violation, gradient = check_box(flat_wxyz(rotations), *ended(self.low, self.high))
+        out, violation, gradient = check_box(flat_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray]:
+        """What ``check_box`` takes."""
+        return ended(self.low, self.high)
 
     def to_arrays(self) -> Arrays:
         """The two bounds."""
@@ -116,10 +120,11 @@ class EulerBoxLimits(JointLimits):
         """Clamp the angles."""
         from marey.kinematics._limits_kernels import check_euler_box
 
-        out, violation, gradient = check_euler_box(flat_wxyz(rotations), *self._tables())
+        out, violation, gradient = check_euler_box(flat_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
 
-    def _tables(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    def tables(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
+        """What ``check_euler_box`` takes."""
         joints = self.skeleton.num_joints
         frames, orders = SO3.identity(joints).wxyz.copy(), np.tile(np.arange(3), (joints, 1))
         signs, high = np.ones(joints), np.full((joints, 3), np.inf)

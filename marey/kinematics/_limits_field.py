@@ -78,9 +78,12 @@ class QuaternionFieldLimits(JointLimits):
         """Sum the bumps; bisect the way to the nearest sample."""
         from marey.kinematics._limits_field_kernels import check_quaternion_field
 
-        tables = (self.centres.wxyz, self.samples, self.starts, self.widths, self.levels)
-        out, violation, gradient = check_quaternion_field(flat_wxyz(rotations), *tables)
+        out, violation, gradient = check_quaternion_field(flat_wxyz(rotations), *self.tables())
         return LimitCheck(SO3(out), violation, gradient)
+
+    def tables(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
+        """What ``check_quaternion_field`` takes."""
+        return self.centres.wxyz, self.samples, self.starts, self.widths, self.levels
 
     def to_arrays(self) -> Arrays:
         """Centres, samples, widths and levels."""

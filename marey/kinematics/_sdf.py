@@ -107,6 +107,10 @@ class SdfLimits(JointLimits):
         out, violation, gradient = check(flat_wxyz(rotations), *self._tables, (2, True, True))
         return LimitCheck(SO3(out), violation, gradient)
 
+    def tables(self) -> tuple[Any, ...]:
+        """What ``check_fields`` takes."""
+        return self._tables
+
     def of(self, joint: str) -> JointField:
         """Feasible set of a joint by name.
 

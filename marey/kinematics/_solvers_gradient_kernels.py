@@ -13,14 +13,11 @@ from marey.kinematics._solvers_space_kernels import (
     begin,
     copy_state,
     evaluate,
-    hold,
-    jacobian,
+    linear_model,
     new_rows,
     new_state,
     num_coordinates,
     retract,
-    slope,
-    whiten,
 )
 
 PG_BB, PG_UNIT, CONJUGATE, TRANSPOSE_FIXED, TRANSPOSE_BUSS = 0, 1, 2, 3, 4
@@ -169,11 +166,8 @@ def solve_gradient(
     while True:
         if not seek_optimum and all_reached(layout.blocks.tolerances, active, state.errors):
             break
-        jacobian(layout, space, targets, active, state, rows, J)
-        whiten(layout.blocks.weights, state.errors, J, e)
         was_free[:], old_g[:] = free, g
-        slope(layout, space, state, rows, J, e, g, s)
-        gradient = hold(layout, space, state, g, free)
+        gradient = linear_model(layout, space, targets, active, state, rows, J, e, g, s, free)
         if gradient < 1e-9 * (1.0 + cost):
             status = STATIONARY
             break

@@ -13,14 +13,11 @@ from marey.kinematics._solvers_space_kernels import (
     begin,
     copy_state,
     evaluate,
-    hold,
-    jacobian,
+    linear_model,
     new_rows,
     new_state,
     num_coordinates,
     retract,
-    slope,
-    whiten,
 )
 
 PSEUDO_INVERSE, DLS, SVD_CLAMP, DOGLEG, MARQUARDT, MEREDITH_MADDOCK = 0, 1, 2, 3, 4, 5
@@ -225,10 +222,7 @@ def solve_newton(
         if is_new:
             if not seek_optimum and all_reached(layout.blocks.tolerances, active, state.errors):
                 break
-            jacobian(layout, space, targets, active, state, rows, J)
-            whiten(layout.blocks.weights, state.errors, J, e)
-            slope(layout, space, state, rows, J, e, g, s)
-            gradient = hold(layout, space, state, g, free)
+            gradient = linear_model(layout, space, targets, active, state, rows, J, e, g, s, free)
             if gradient < 1e-10 * (1.0 + cost):
                 status = STATIONARY
                 break

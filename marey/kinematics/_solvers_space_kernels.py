@@ -203,6 +203,27 @@ def whiten(weights: FloatArray, errors: FloatArray, J: FloatArray, e: FloatArray
 
 
 @kernel
+def linear_model(
+    layout: Layout,
+    space: Space,
+    targets: FloatArray,
+    active: BoolArray,
+    state: State,
+    rows: Rows,
+    J: FloatArray,
+    e: FloatArray,
+    g: FloatArray,
+    s: FloatArray,
+    free: BoolArray,
+) -> float:
+    """Write residuals, Jacobian, gradient, springs and what may move, all weights taken in; return the largest slope."""
+    jacobian(layout, space, targets, active, state, rows, J)
+    whiten(layout.blocks.weights, state.errors, J, e)
+    slope(layout, space, state, rows, J, e, g, s)
+    return hold(layout, space, state, g, free)
+
+
+@kernel
 def slope(
     layout: Layout, space: Space, state: State, rows: Rows, J: FloatArray, e: FloatArray, g: FloatArray, s: FloatArray
 ) -> None:

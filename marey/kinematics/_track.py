@@ -11,9 +11,22 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
 from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess, whole
 from marey.kinematics._ik_problem import Problem, Root
-from marey.kinematics._ik_run import START_DAMPING, Guess, Run, method_named
+from marey.kinematics._ik_result import DISAGREE
+from marey.kinematics._ik_run import (
+    ALLOWED_RAD,
+    START_DAMPING,
+    Clip,
+    Guess,
+    Run,
+    empty_clip,
+    follow_limited,
+    follow_walled,
+    method_named,
+    one_frame,
+)
 from marey.kinematics._ik_space import Body, body_of, guess_from
 from marey.kinematics._limits import JointLimits
+from marey.kinematics._limits_tables import BOX, FREE, Bounds
 from marey.kinematics._tasks import Task
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -126,15 +139,6 @@ def _active(problem: Problem, frames: int, tasks: int, valid: ArrayLike | None) 
     return np.ascontiguousarray(given[:, list(problem.goals)])
 
 
-@dataclass(slots=True)
-class _Clip:
-    roots: FloatArray  # (F, 3)
-    wxyz: FloatArray  # (F, J, 4)
-    x: FloatArray  # (F, k)
-    errors: FloatArray  # (F, B, 3)
-    counts: FloatArray  # (F, 4) how it ended, iterations, objective, projected gradient
-
-
 def _follow(
     run: Run,
     guess: Guess,
@@ -143,45 +147,51 @@ def _follow(
     limits: JointLimits | None,
     targets: FloatArray,
     active: BoolArray,
-) -> _Clip:
+) -> Clip:
     frames, joints = len(targets), body.skeleton.num_joints
-    clip = _Clip(
-        np.empty((frames, 3)),
-        np.empty((frames, joints, 4)),
-        np.empty((frames, len(guess.x))),
-        np.zeros((frames, targets.shape[1], 3)),
-        np.zeros((frames, 4)),
-    )
+    clip = empty_clip(frames, joints, len(guess.x), targets.shape[1])
     p = run.problem
-    if method == "projected-lm" and body.model is None and run.limits is None:
-        from marey.kinematics._ik_kernels import solve_clip
-
-        solve_clip(
-            p.layout,
-            targets,
-            active,
-            guess.root,
-            guess.wxyz,
-            run.max_iterations,
-            p.seek_optimum,
-            START_DAMPING,
-            clip.roots,
-            clip.wxyz,
-            clip.errors,
-            clip.counts,
-        )
+    if method == "projected-lm" and p.bounds is not None and run.space is None:
+        _follow_full(run, guess, p.bounds, targets, active, clip)
+        return clip
+    if method == "projected-lm" and p.bounds is not None and run.space is not None and p.bounds.kind != FREE:
+        follow_walled(run, guess, run.space, p.bounds, targets, active, clip)
+        _repair(run, p.bounds, targets, active, clip)
         return clip
     for f in range(frames):
         frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f])
         outcome = solve_guess(frame, guess, method, body, limits, restarts=0)
         clip.roots[f], clip.wxyz[f], clip.x[f] = guess.root, guess.wxyz, guess.x
-        clip.counts[f] = outcome.stop, outcome.iterations, outcome.objective, outcome.gradient
+        clip.counts[f] = (*outcome[:2], *outcome[3:])
     return clip
 
 
-def _result(
-    body: Body, problem: Problem, clip: _Clip, rate_hz: float, active: BoolArray, num_tasks: int
-) -> TrackResult:
+def _follow_full(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
+    """Fill a clip in one compiled loop; boxes, and no limits, have a faster one."""
+    if bounds.kind > BOX:
+        follow_limited(run, guess, bounds, targets, active, clip)
+        return
+    from marey.kinematics._ik_kernels import solve_clip
+
+    p = run.problem
+    asked = (p.layout, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum, START_DAMPING)
+    solve_clip(*asked, clip.roots, clip.wxyz, clip.errors, clip.counts)
+
+
+def _repair(run: Run, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
+    """Solve frames anew whose model has no pose inside the limits, in the full space; leave a flag in the counts."""
+    left = clip.counts[:, 4] > ALLOWED_RAD
+    clip.counts[:, 4] = left
+    for f in np.flatnonzero(left):
+        guess = Guess(clip.roots[f].copy(), clip.wxyz[f].copy(), clip.x[f])
+        single = one_frame(run, guess)
+        follow_limited(run, guess, bounds, targets[f : f + 1], active[f : f + 1], single)
+        clip.roots[f], clip.wxyz[f], clip.errors[f] = single.roots[0], single.wxyz[0], single.errors[0]
+        single.counts[0, 1] += clip.counts[f, 1]
+        clip.counts[f, :4] = single.counts[0, :4]
+
+
+def _result(body: Body, problem: Problem, clip: Clip, rate_hz: float, active: BoolArray, num_tasks: int) -> TrackResult:
     frames = len(clip.roots)
     sizes = np.sqrt((clip.errors**2).sum(axis=-1))
     errors, reached = np.zeros((frames, num_tasks)), np.ones((frames, num_tasks), dtype=np.bool_)
@@ -197,13 +207,17 @@ def _result(
 
 
 def _verdict(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
-    missed = np.flatnonzero(~reached.all(axis=1))
+    missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(counts[:, 4])
+    note = f" In {len(left)} frames, first in {left[0]}: {DISAGREE}" if len(left) else ""
     if not len(missed):
-        return SolveStatus.CONVERGED, "All goals are met in all frames."
+        return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"
     first, total = int(missed[0]), len(missed)
     if (counts[missed, 0] == 1).all():
         advice = (
             "Each is the nearest pose that could be found; move the goals, free the root, or loosen the tolerances."
         )
-        return SolveStatus.INFEASIBLE, f"Goals are missed in {total} frames, first in frame {first}. {advice}"
-    return SolveStatus.ITERATION_LIMIT, f"Goals are missed in {total} frames, first in {first}. Raise max_iterations."
+        return SolveStatus.INFEASIBLE, f"Goals are missed in {total} frames, first in frame {first}. {advice}{note}"
+    return (
+        SolveStatus.ITERATION_LIMIT,
+        f"Goals are missed in {total} frames, first in {first}. Raise max_iterations.{note}",
+    )

@@ -1,0 +1,194 @@
+"""Compiled Levenberg-Marquardt in the space of a pose model, inside joint limits: violations stand behind walls."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
+from marey.kinematics._ik_layout import Layout
+from marey.kinematics._limits_all_kernels import check_bounds
+from marey.kinematics._limits_tables import Bounds
+from marey.kinematics._solvers_newton_kernels import damped_step, model_value
+from marey.kinematics._solvers_space_kernels import (
+    Rows,
+    Space,
+    State,
+    copy_state,
+    evaluate,
+    linear_model,
+    new_rows,
+    new_state,
+    num_coordinates,
+    retract,
+)
+
+WALLS = (1.0, 1e3, 1e6, 1e8)  # [-] of the first; goals 10 m away press a joint 1e-7 rad into the last
+ALLOWED_RAD = 1e-6  # [rad] a pose of a model is inside the limits to this
+
+
+class Wall(NamedTuple):
+    """How far the joints of a pose are outside their limits."""
+
+    over: FloatArray  # (J,) [rad]
+    push: FloatArray  # (J, 3) [rad] gradient of half its square, in the joint's own axes
+
+
+@kernel
+def meet(bounds: Bounds, weight: float, state: State, wall: Wall) -> float:
+    """Look up the violations of a pose; return what they cost."""
+    _, over, push = check_bounds(bounds, state.wxyz.reshape((1, state.wxyz.shape[0], 4)))
+    wall.over[:], wall.push[:] = over[0], push[0]
+    cost = 0.0
+    for j in range(wall.over.shape[0]):
+        cost += weight * wall.over[j] * wall.over[j]
+    return cost
+
+
+@kernel
+def wall_rows(weight: float, wall: Wall, rows: Rows, first: int, J: FloatArray, e: FloatArray, g: FloatArray) -> None:
+    """Write a row for each joint's violation from row ``first`` on, its weight taken in; add its slope to g."""
+    root_weight = np.sqrt(weight)
+    for j in range(wall.over.shape[0]):
+        row = first + j
+        J[row], e[row] = 0.0, -root_weight * wall.over[j]
+        if wall.over[j] == 0.0:
+            continue
+        for c in range(3):
+            t = root_weight * wall.push[j, c] / wall.over[j]
+            if j == 0:
+                J[row, 3 + c] = t
+            else:
+                for k in range(rows.model.shape[2]):
+                    J[row, 6 + k] += t * rows.model[j, c, k]
+        for n in range(g.shape[0]):
+            g[n] -= 2.0 * J[row, n] * e[row]
+
+
+@kernel
+def solve_walled(
+    layout: Layout,
+    space: Space,
+    bounds: Bounds,
+    weight: float,
+    targets: FloatArray,
+    active: BoolArray,
+    state: State,
+    metric: FloatArray,
+    max_iterations: int,
+    seek_optimum: bool,
+    is_relative: bool,
+    history: FloatArray,
+) -> tuple[int, int, int, float, float, float]:
+    """Marquardt steps with one weight [1/rad²] of squared violations; the state is overwritten by the answer.
+
+    Returns as ``solve_newton``, then the largest violation [rad].
+    """
+    joints, m, n = state.wxyz.shape[0], 3 * layout.blocks.kinds.shape[0], num_coordinates(layout, space)
+    trial, rows = new_state(layout, state.root, state.wxyz, state.x), new_rows(layout, space)
+    wall, met = Wall(np.zeros(joints), np.zeros((joints, 3))), Wall(np.zeros(joints), np.zeros((joints, 3)))
+    J, H, e, free = np.zeros((m + joints, n)), np.zeros((n, n)), np.zeros(m + joints), np.ones(n, dtype=np.bool_)
+    g, s, step, taken = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    cost = evaluate(layout, space, targets, active, state) + meet(bounds, weight, state, wall)
+    damping, gradient = 1e-3 if is_relative else 1e-2 * max(cost, 1e-6), 0.0
+    status, iteration, evaluations, accepted, is_new = OUT_OF_ITERATIONS, 0, 1, 0, True
+    while iteration < max_iterations:
+        if is_new:
+            is_met = all_reached(layout.blocks.tolerances, active, state.errors) and wall.over.max() <= ALLOWED_RAD
+            if is_met and not seek_optimum:
+                break
+            linear_model(layout, space, targets, active, state, rows, J[:m], e[:m], g, s, free)
+            wall_rows(weight, wall, rows, m, J, e, g)
+            gradient = 0.0
+            for k in range(n):
+                gradient = max(gradient, abs(g[k]) if free[k] else 0.0)
+            if gradient < 1e-10 * (1.0 + cost):
+                status = STATIONARY
+                break
+        iteration += 1
+        damped_step(J, g, s, free, damping, is_relative, metric, H, step)
+        change = retract(layout, space, state, step, trial, taken)
+        new_cost = evaluate(layout, space, targets, active, trial) + meet(bounds, weight, trial, met)
+        evaluations += 1
+        expected, won = model_value(J, e, g, s, taken), cost - new_cost
+        if not won > 0.0:
+            is_new = False
+            damping *= 4.0
+            if change < 1e-12 or damping > 1e12 * max(1.0, weight):
+                status = STATIONARY
+                break
+            continue
+        quality = won / expected if expected > 0.0 else -1.0
+        damping = max(damping * max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3), 1e-12)
+        copy_state(trial, state)
+        wall.over[:], wall.push[:], cost, is_new = met.over, met.push, new_cost, True
+        if accepted < history.shape[0]:
+            history[accepted, 0], history[accepted, 1] = cost, damping
+            history[accepted, 2], history[accepted, 3] = expected, change
+        accepted += 1
+        if change < 1e-10 or (won < 1e-10 * cost and change < 1e-8):
+            status = STATIONARY
+            break
+    violation = wall.over.max()
+    is_met = all_reached(layout.blocks.tolerances, active, state.errors) and violation <= ALLOWED_RAD
+    if is_met and (status == STATIONARY or not seek_optimum):
+        status = REACHED
+    return status, iteration, evaluations, cost, gradient, violation
+
+
+@kernel
+def solve_walled_clip(
+    layout: Layout,
+    space: Space,
+    bounds: Bounds,
+    first_weight: float,
+    targets: FloatArray,
+    active: BoolArray,
+    root: FloatArray,
+    wxyz: FloatArray,
+    x: FloatArray,
+    metric: FloatArray,
+    max_iterations: int,
+    seek_optimum: bool,
+    is_relative: bool,
+    history: FloatArray,
+    roots: FloatArray,
+    rotations: FloatArray,
+    coordinates: FloatArray,
+    errors: FloatArray,
+    counts: FloatArray,
+) -> int:
+    """Solve frame after frame behind ever stiffer walls, each frame from the answer before.
+
+    Overwrites ``root``, ``wxyz`` and ``x`` by the last answer, writes ``roots`` ``(F, 3)``, ``rotations``
+    ``(F, J, 4)``, ``coordinates`` ``(F, k)``, ``errors`` ``(F, B, 3)`` and ``counts`` ``(F, 5)``: how it ended,
+    iterations, objective, projected gradient, violation [rad]. Returns the evaluations of all. One frame is a clip too.
+    """
+    state, total = new_state(layout, root, wxyz, x), 0
+    for f in range(targets.shape[0]):
+        spent = 0
+        for stage in range(len(WALLS)):
+            stop, count, tries, cost, gradient, violation = solve_walled(
+                layout,
+                space,
+                bounds,
+                first_weight * WALLS[stage],
+                targets[f],
+                active[f],
+                state,
+                metric,
+                max_iterations,
+                seek_optimum,
+                is_relative,
+                history[spent:],
+            )
+            spent, total = spent + count, total + tries
+            counts[f, 0], counts[f, 2], counts[f, 3], counts[f, 4] = stop, cost, gradient, violation
+            if violation <= ALLOWED_RAD:
+                break
+        counts[f, 1] = spent
+        roots[f], rotations[f], coordinates[f], errors[f] = state.root, state.wxyz, state.x, state.errors
+    root[:], wxyz[:], x[:] = state.root, state.wxyz, state.x
+    return total
