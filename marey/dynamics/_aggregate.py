@@ -55,7 +55,9 @@ def aggregate(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, gra
 
     Args:
         tree: the body.
-        q, qd, qdd: coordinates and their rates ``(F, D)``.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
         gravity: downward acceleration of free fall [m/s^2]; zero in space.
     """
     from marey.dynamics._aggregate_kernels import newton_euler
@@ -79,7 +81,9 @@ def aggregate_jacobians(
 
     Args:
         tree: the body.
-        q, qd, qdd: coordinates and their rates ``(F, D)``.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
         gravity: downward acceleration of free fall [m/s^2].
         method: ``"linear-time"``, Fang's recursion from the leaves to the base, whose cost grows with the number of
             joints; ``"direct"``, Newton-Euler with a tangent for every coordinate, which grows with its square;

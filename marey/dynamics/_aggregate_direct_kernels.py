@@ -64,7 +64,7 @@ def put_link(tree: TreeArrays, i: int, q: float, frame: Frame) -> Spatial:
     axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
     arm: Vector = (geometry[i, 3], geometry[i, 4], geometry[i, 5])
     s: Spatial = (axis, (0.0, 0.0, 0.0))
-    turn_about(axis, 0.0 if kinds[i] == PRISMATIC else q, own)
+    turn_about(axis, 0.0 if kinds[i] == PRISMATIC else q, own, 0)
     multiply(rests, i, own, 0, R, i)
     if kinds[i] == PRISMATIC:
         s = ((0.0, 0.0, 0.0), axis)

@@ -49,7 +49,7 @@ def newton_euler(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple
     In world axes a wrench is passed to the parent by leaving it as it is, so the backward loop is a sum.
     """
     frames, D = states[0].shape
-    R, P = np.empty((D + 1, 3, 3)), np.empty((D + 1, 3))
+    R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
     S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
     weights = np.empty((D + 1, 10))
     totals, com = np.empty((2, frames, 6)), np.empty((frames, 3))
@@ -130,7 +130,7 @@ def leaf_to_base(tree: TreeArrays, states: States, f: int, scratch: Scratch, col
 @kernel
 def scratch_for(D: int) -> Scratch:
     """Room for one frame of a tree of ``D`` joints."""
-    R, P = np.empty((D + 1, 3, 3)), np.empty((D + 1, 3))
+    R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
     S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
     return R, P, S, V, A, np.empty((D + 1, 10)), np.empty((D + 1, 9)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
 

@@ -37,7 +37,9 @@ def points_motion(
 
     Args:
         tree: the body.
-        q, qd, qdd: coordinates and their rates ``(F, D)``.
+        q: coordinates ``(F, D)``.
+        qd: their velocities.
+        qdd: their accelerations.
         dofs: link of each point ``(P,)``.
         points: place in the link's frame ``(P, 3)`` [m].
     """
@@ -48,8 +50,8 @@ def points_motion(
     base = whole(tree)
     if len(links) and not (links.min() >= 0 and links.max() < base.num_dofs):
         raise InputError(f"a point is on link {links.max()}", f"The tree has links 0 to {base.num_dofs - 1}")
-    moved, J = move_points(base.arrays, full_states(tree, q, qd, qdd), links, places)
-    J = reduced(tree, J)
+    moved, blocks = move_points(base.arrays, full_states(tree, q, qd, qdd), links.copy(), places.copy())
+    J = reduced(tree, blocks)
     return PointMotion(moved[:, :, 0], moved[:, :, 1], moved[:, :, 2], J[:, :, 0], J[:, :, 1], J[:, :, 2])
 
 
@@ -70,6 +72,6 @@ def com_motion(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Po
     """Motion of the centre of mass: each column is the sub-tree's, times its share of the mass."""
     from marey.dynamics._points_kernels import move_com
 
-    moved, J = move_com(whole(tree).arrays, full_states(tree, q, qd, qdd))
-    J = reduced(tree, J)
+    moved, blocks = move_com(whole(tree).arrays, full_states(tree, q, qd, qdd))
+    J = reduced(tree, blocks)
     return PointMotion(moved[:, 0], moved[:, 1], moved[:, 2], J[:, 0], J[:, 1], J[:, 2])

@@ -9,7 +9,7 @@ from marey.dynamics._spatial_kernels import Vector, cross, plus, row3, times, tu
 from marey.dynamics._tree_kernels import PRISMATIC, TreeArrays, clear, place_links
 
 States = tuple[FloatArray, FloatArray, FloatArray]
-# of one frame: R (D+1, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
+# of one frame: R (D+3, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
 # and second derivative, each (D+1, 3)
 Links = tuple[FloatArray, ...]
 
@@ -18,7 +18,7 @@ Links = tuple[FloatArray, ...]
 def links_for(D: int) -> Links:
     """Room for one frame of a tree of ``D`` joints; all of the world's row is at rest."""
     z = np.zeros((9, D + 1, 3))
-    return np.empty((D + 1, 3, 3)), z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7]
+    return np.empty((D + 3, 3, 3)), z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7]
 
 
 @kernel
@@ -94,6 +94,7 @@ def put_columns(
 @kernel
 def move_points(tree: TreeArrays, states: States, dofs: IntArray, points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Position, velocity, acceleration ``(F, P, 3, 3)`` and their Jacobians J, Jd, Jdd ``(F, P, 3, 3, D)``."""
+    parents = tree[0]
     frames, D = states[0].shape
     moved, J = np.empty((frames, dofs.shape[0], 3, 3)), np.zeros((frames, dofs.shape[0], 3, 3, D))
     links = links_for(D)
@@ -101,7 +102,7 @@ def move_points(tree: TreeArrays, states: States, dofs: IntArray, points: FloatA
         move_frames(tree, states, f, links)
         R, P, Pd, Pdd, w, wd = links[0], links[1], links[2], links[3], links[4], links[5]
         for n in range(dofs.shape[0]):
-            i = dofs[n]
+            i = int(dofs[n])
             r = turn(R, i, row3(points, n))
             rd, rdd = spun(row3(w, i), row3(wd, i), r)
             o = (plus(row3(P, i), r), plus(row3(Pd, i), rd), plus(row3(Pdd, i), rdd))
@@ -109,7 +110,7 @@ def move_points(tree: TreeArrays, states: States, dofs: IntArray, points: FloatA
                 put3(moved[f, n], c, o[c])
             while i < D:
                 put_columns(links, tree[1], i, 1.0, o, J[f, n])
-                i = tree[0][i]
+                i = int(parents[i])
     return moved, J
 
 

@@ -100,7 +100,7 @@ def tree_from_body(
     draft = TreeDraft()
     links, dofs = _lay_out(draft, skeleton, plans, root_order)
     for j in np.flatnonzero(body.masses):
-        link, shift = links[j]
+        link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
     return draft.build(Figure(skeleton, dofs), _points(skeleton, links), _report(skeleton, plans))
 
@@ -123,7 +123,7 @@ def _lay_out(
     links: list[tuple[int, FloatArray]] = [(root, np.zeros(3))]
     dofs: list[tuple[int, ...]] = [tuple(range(root + 1))]
     for j in range(1, skeleton.num_joints):
-        link, shift = links[skeleton.parents[j]]
+        link, shift = links[int(skeleton.parents[j])]
         plan, offset, own = plans[j], shift + skeleton.offsets[j], list[int]()
         orientation = plan.orientation.wxyz
         for n, axis in enumerate(plan.axes):
@@ -232,12 +232,12 @@ def _points(skeleton: Skeleton, links: list[tuple[int, FloatArray]]) -> dict[str
     found = contact_points(skeleton)
     points: dict[str, Point] = {}
     for name, joint, offset in zip(found.names, found.joints, found.offsets, strict=True):
-        link, shift = links[joint]
+        link, shift = links[int(joint)]
         points[name] = (link, shift + offset)
     for side in ("left", "right"):
         if f"{side}_heel" in found.names and f"{side}_toe" in found.names:
             heel, toe = found.index(f"{side}_heel"), found.index(f"{side}_toe")
             apart = skeleton.rest_positions()[found.joints[toe]] - skeleton.rest_positions()[found.joints[heel]]
-            link, shift = links[found.joints[heel]]
+            link, shift = links[int(found.joints[heel])]
             points[f"{side}_foot"] = (link, shift + 0.5 * (found.offsets[heel] + apart + found.offsets[toe]))
     return points

@@ -32,14 +32,14 @@ TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
 
 
 @kernel
-def turn_about(axis: Vector, angle: float, R: FloatArray) -> None:
-    """Rotation matrix ``R[0]`` by ``angle`` about a unit axis, (A.9-A.11)."""
+def turn_about(axis: Vector, angle: float, R: FloatArray, i: int) -> None:
+    """Rotation matrix ``R[i]`` by ``angle`` about a unit axis, (A.9-A.11)."""
     x, y, z = axis
     c, s = np.cos(angle), np.sin(angle)
     k = 1.0 - c
-    R[0, 0, 0], R[0, 0, 1], R[0, 0, 2] = c + k * x * x, k * x * y - s * z, k * x * z + s * y
-    R[0, 1, 0], R[0, 1, 1], R[0, 1, 2] = k * x * y + s * z, c + k * y * y, k * y * z - s * x
-    R[0, 2, 0], R[0, 2, 1], R[0, 2, 2] = k * x * z - s * y, k * y * z + s * x, c + k * z * z
+    R[i, 0, 0], R[i, 0, 1], R[i, 0, 2] = c + k * x * x, k * x * y - s * z, k * x * z + s * y
+    R[i, 1, 0], R[i, 1, 1], R[i, 1, 2] = k * x * y + s * z, c + k * y * y, k * y * z - s * x
+    R[i, 2, 0], R[i, 2, 1], R[i, 2, 2] = k * x * z - s * y, k * y * z + s * x, c + k * z * z
 
 
 @kernel
@@ -70,10 +70,12 @@ def stand_still(R: FloatArray, P: FloatArray) -> None:
 
 @kernel
 def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: FloatArray) -> None:
-    """World rotations ``R (D+1, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``."""
+    """World rotations ``R (D+3, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``.
+
+    The last two matrices are room to work in: allocating them anew would cost as much as a few joints.
+    """
     parents, kinds, rests, geometry = tree[0], tree[1], tree[2], tree[3]
     D = parents.shape[0]
-    own = np.empty((2, 3, 3))
     stand_still(R, P)
     for i in range(D):
         k = parents[i]
@@ -83,9 +85,9 @@ def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: Float
             multiply(R, k, rests, i, R, i)
             here = plus(here, times(q[f, i], turn(R, i, axis)))
         else:
-            turn_about(axis, q[f, i], own)
-            multiply(R, k, rests, i, own, 1)
-            multiply(own, 1, own, 0, R, i)
+            turn_about(axis, q[f, i], R, D + 1)
+            multiply(R, k, rests, i, R, D + 2)
+            multiply(R, D + 2, R, D + 1, R, i)
         P[i, 0], P[i, 1], P[i, 2] = here
 
 
@@ -134,23 +136,24 @@ def weigh_links(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, w
 
     .. math:: h' = R h + m r,\qquad J' = R J R^T + 2 (Rh\cdot r) E - Rh\,r^T - r\,(Rh)^T + m (r^2 E - r r^T)
     """
-    J = np.empty((2, 3, 3))
+    D = inertias.shape[0]
+    own, half = D + 1, D + 2  # room to work in
     clear(weights)
-    for i in range(inertias.shape[0]):
+    for i in range(D):
         m = inertias[i, 0]
         if m == 0.0:
             continue
         h = turn(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
         r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
         spread = 2.0 * dot(h, r) + m * dot(r, r)
-        J[0, 0, 0], J[0, 1, 1], J[0, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
-        J[0, 0, 1], J[0, 0, 2], J[0, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
-        J[0, 1, 0], J[0, 2, 0], J[0, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
-        multiply(R, i, J, 0, J, 1)
+        R[own, 0, 0], R[own, 1, 1], R[own, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
+        R[own, 0, 1], R[own, 0, 2], R[own, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
+        R[own, 1, 0], R[own, 2, 0], R[own, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
+        multiply(R, i, R, own, R, half)
         weights[i, 0] = m
         for a in range(3):
             weights[i, 1 + a] = h[a] + m * r[a]
             for b in range(a, 3):
-                e = J[1, a, 0] * R[i, b, 0] + J[1, a, 1] * R[i, b, 1] + J[1, a, 2] * R[i, b, 2]
+                e = R[half, a, 0] * R[i, b, 0] + R[half, a, 1] * R[i, b, 1] + R[half, a, 2] * R[i, b, 2]
                 e -= h[a] * r[b] + r[a] * h[b] + m * r[a] * r[b]
                 weights[i, 4 + a if a == b else 6 + a + b] = e + spread if a == b else e

@@ -29,7 +29,7 @@ def pinocchio() -> Any:
 
 @lru_cache(maxsize=32)
 def pinocchio_model(tree: JointTree) -> Any:
-    """Pinocchio model of a tree, its joints numbered as ours plus one; built once and kept. Gravity is -9.81 along Y."""
+    """Pinocchio model of a tree, joints numbered as ours plus one; built once and kept. Gravity is -9.81 along Y."""
     pin = pinocchio()
     model: Any = pin.Model()
     model.gravity.linear = np.array([0.0, -9.81, 0.0])

@@ -58,7 +58,7 @@ class SimplifiedTree:
 
     def from_motion(self, motion: Motion) -> FloatArray:
         """Coordinates ``(F, d)`` nearest to a clip, by least squares."""
-        return np.linalg.lstsq(self.S, self.tree.from_motion(motion).T)[0].T
+        return self.tree.from_motion(motion) @ np.linalg.pinv(self.S).T
 
     def __repr__(self) -> str:
         return f"SimplifiedTree({self.num_dofs} of {self.tree.num_dofs} coordinates)"
