@@ -18,6 +18,7 @@ from marey.cli import (
     _info,
     _library,
     _limits,
+    _physics,
     _pictures,
     _retarget,
     _studio,
@@ -58,6 +59,7 @@ app.command("retarget")(_retarget.retarget)
 app.command("fit")(_fit.fit)
 app.command("ik")(_ik.ik)
 app.add_typer(_limits.app, name="limits")
+app.command("physics")(_physics.physics)
 app.command("compress")(_compress.compress)
 app.command("decompress")(_compress.decompress)
 app.add_typer(_library.app, name="library")

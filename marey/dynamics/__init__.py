@@ -19,6 +19,7 @@ from marey.dynamics._momentum import kinetic_energy, momentum, potential_energy
 from marey.dynamics._momentum_flights import Flight, flight_gravity
 from marey.dynamics._points import PointMotion, com_motion, point_motion, points_motion
 from marey.dynamics._report import CAUSES, COLOURS, ValidityReport, ValiditySpan
+from marey.dynamics._report_plot import physics_curves, plot_report
 from marey.dynamics._split import SupportSplit, centre_of_pressure, split_alpha, split_support
 from marey.dynamics._supports import Supports, find_supports
 from marey.dynamics._torques import torque_jacobians, torques
@@ -68,7 +69,9 @@ __all__ = [
     "kinetic_energy",
     "momentum",
     "newton_euler",
+    "physics_curves",
     "pinocchio_model",
+    "plot_report",
     "point_generators",
     "point_motion",
     "points_motion",

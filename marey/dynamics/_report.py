@@ -25,6 +25,7 @@ WORDS: Final = {
     "penetration": "a foot is below the floor",
     "limits": "a joint is outside its limits",
 }
+KINEMATIC: Final = ("slide", "penetration", "limits")
 VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
 RED_CLIP: Final = 0.7  # fewer green frames make a clip red
 MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
@@ -72,7 +73,8 @@ class ValidityReport:
     name: str
     times: FloatArray  # (F,) [s]
     levels: Status  # (F,) 0 green, 1 amber, 2 red
-    violation: FloatArray  # (F,) [body weights] what is missing: lasting, or for a moment (see ``validity``)
+    violation: FloatArray  # (F,) [body weights] what counts of what is missing (see ``validity``); green to tolerance
+    lack: FloatArray  # (F,) [body weights] size of what is missing at that frame, moments over 1 m
     missing: FloatArray  # (F, 6) [N, N m] wrench that no contact gives at that frame
     cause_flags: BoolArray  # (F, C) by CAUSES; all false in green frames
     available: FloatArray  # (F, 6) nearest wrench that the contacts can give
@@ -143,11 +145,11 @@ class ValidityReport:
         share = f"{100.0 * self.valid_fraction:.0f} % of {self.num_frames} frames are green"
         if not self.cause_counts:
             return f"{self.colour}: {share}; nothing that this body could not do"
-        worst = int(np.argmax(self.violation))
+        worst = int(np.argmax(np.where(self.levels > 0, self.lack, 0.0)))
         cause = next(iter(self.cause_counts))
         return (
-            f"{self.colour}: {share}; mostly {WORDS[cause]}; "
-            f"at worst {self.violation[worst]:.2f} body weights at {self.times[worst]:.2f} s"
+            f"{self.colour}: {share}; elsewhere mostly {WORDS[cause]}; "
+            f"at worst {self.lack[worst]:.2f} body weights are missing, at {self.times[worst]:.2f} s"
         )
 
     def to_json(self, *, frames: bool = True) -> dict[str, Any]:
@@ -166,6 +168,7 @@ class ValidityReport:
             "verdict": self.verdict,
             "causes": self.cause_counts,
             "max_violation": float(self.violation.max()),
+            "max_lack": float(self.lack.max()),
             "min_friction_margin": float(self.friction_margin.min()),
             "min_balance_margin_m": float(self.balance_margin.min()),
             "max_momentum_drift": float(self.momentum_drift.max()),
@@ -183,7 +186,15 @@ class ValidityReport:
             "centre_of_pressure": self.centre_of_pressure,
             "limb_forces": self.split.forces,
         }
-        numbers = ("violation", "friction_margin", "balance_margin", "momentum_drift", "slide_mm", "penetration_mm")
+        numbers = (
+            "violation",
+            "lack",
+            "friction_margin",
+            "balance_margin",
+            "momentum_drift",
+            "slide_mm",
+            "penetration_mm",
+        )
         values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
         values |= {name: np.round(getattr(self, name), 6).tolist() for name in numbers}
         return values | {name: np.round(value, 4).tolist() for name, value in vectors.items()}
@@ -193,13 +204,13 @@ class ValidityReport:
 
 
 def find_spans(
-    levels: Status, cause_flags: BoolArray, violation: FloatArray, rate_hz: float
+    levels: Status, cause_flags: BoolArray, violation: FloatArray, lack: FloatArray, rate_hz: float
 ) -> tuple[ValiditySpan, ...]:
     """Stretches of one colour; gaps of fewer than ``MERGE_FRAMES`` frames take the colour around them."""
     merged = merge_gaps(levels)
     edges = [0, *(np.flatnonzero(np.diff(merged)) + 1).tolist(), len(merged)]
     return tuple(
-        _span(a, b, int(merged[a]), cause_flags[a:b], violation[a:b], rate_hz)
+        _span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz)
         for a, b in zip(edges[:-1], edges[1:], strict=True)
     )
 
@@ -215,15 +226,21 @@ def merge_gaps(levels: Status) -> Status:
     return merged
 
 
-def _span(start: int, stop: int, level: int, flags: BoolArray, violation: FloatArray, rate_hz: float) -> ValiditySpan:
+def _span(
+    start: int,
+    stop: int,
+    level: int,
+    flags: BoolArray,
+    sizes: tuple[FloatArray, FloatArray],
+    rate_hz: float,
+) -> ValiditySpan:
     counts = flags.sum(axis=0)
     order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] > 0] if level > 0 else []
     causes = tuple(CAUSES[k] for k in order)
-    worst = float(violation.max())
-    if not causes:
-        words = "valid" if level == 0 else f"{worst:.2f} body weights are missing"
-    else:
-        words = f"{WORDS[causes[0]]} (up to {worst:.2f} body weights missing)"
-        if causes[0] in ("slide", "penetration", "limits"):
-            words = WORDS[causes[0]]
+    worst, lack = (float(values.max()) for values in sizes)
+    words = "valid"
+    if level > 0:
+        words = WORDS[causes[0]] if causes else "too little force"
+        if not causes or causes[0] not in KINEMATIC:
+            words += f" (up to {lack:.2f} body weights missing)"
     return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)

@@ -60,8 +60,8 @@ def validity(
     The six numbers of the aggregate wrench :math:`f_0` must lie in the cone that friction and the shape of soles and
     palms allow; in flight they must vanish. The distance to the cone, moments taken about the centre of mass and
     divided by 1 m, is what is missing, in body weights. ``violation`` is three times its mean over about a fifth of a
-    second, or half of the frame's own where that is more: green up to the tolerance (1.7 % of the body weight lasting,
-    10 % for a moment), amber to 1.5 times that, then red. Sliding, penetration and joint limits colour a frame too.
+    second, or half of the frame's own where that is more: green up to the tolerance (1.7 % of the body weight lasting
+    on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration and joint limits colour a frame too.
 
     Args:
         motion: any clip of at least three frames, +Y up.
@@ -92,7 +92,7 @@ def validity(
     slack = window + DETECTED_SLACK_S * is_detected if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_supply(dynamics, supports)
-    weighed = weigh_missing(supply.missing, motion.rate_hz)
+    weighed = weigh_missing(supply.missing, supports.active.any(axis=1), motion.rate_hz)
     checks = _Checks(
         np.linalg.norm(weighed, axis=-1),
         averaged(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
@@ -165,9 +165,12 @@ def fit_supply(dynamics: InverseDynamics, supports: Supports) -> Supply:
     return Supply(needed, given + held, forces)
 
 
-def weigh_missing(missing: FloatArray, rate_hz: float) -> FloatArray:
-    """What counts of a missing wrench ``(F, 6)``: what lasts, or the frame alone where that is more."""
-    steady = LASTING_WEIGHT * averaged(missing, rate_hz, LASTING_S)
+def weigh_missing(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
+    """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more.
+
+    In the air, where ``carried`` ``(F,)`` is false, only the frame counts: a capture falls at 9 to 11 m/s².
+    """
+    steady = LASTING_WEIGHT * averaged(missing * carried[:, None], rate_hz, LASTING_S)
     brief = MOMENT_WEIGHT * missing
     is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
     return np.where(is_brief[:, None], brief, steady)
@@ -213,12 +216,14 @@ def _report(
     margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
     flags = find_causes(supply, supports, weighed, checks.ratios(), balance, margin)
     flags = flags & (levels > 0)[:, None]
+    lack = np.linalg.norm(supply.missing, axis=-1)
     available = _about_origin(weight * supply.given, dynamics.com)
     return ValidityReport(
         name=motion.name,
         times=motion.times(),
         levels=levels,
         violation=checks.violation,
+        lack=lack,
         missing=dynamics.wrench - available,
         cause_flags=flags,
         available=available,
@@ -234,7 +239,7 @@ def _report(
         supports=supports,
         tolerance=checks.tolerance,
         warnings=tuple(_warnings(dynamics, supports)),
-        spans=find_spans(levels, flags, checks.violation, motion.rate_hz),
+        spans=find_spans(levels, flags, checks.violation, lack, motion.rate_hz),
     )
 
 

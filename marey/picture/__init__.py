@@ -4,6 +4,7 @@ from marey.picture._body import PALETTES, Palette, body_solids, joint_sides
 from marey.picture._camera import Camera, Margins, fit_height, frame_balls, view_direction
 from marey.picture._files import save_film, save_image
 from marey.picture._motion import motion_scene, render_motion
+from marey.picture._physics import SPAN_COLOURS, PhysicsCurves, plot_physics
 from marey.picture._plants import foot_prints, root_path
 from marey.picture._plots import plot_angles, plot_contacts, plot_speed
 from marey.picture._render import Image, render
@@ -14,6 +15,7 @@ from marey.picture._views import ground_level, lamp_for, main_heading
 
 __all__ = [
     "PALETTES",
+    "SPAN_COLOURS",
     "Camera",
     "Ground",
     "Image",
@@ -22,6 +24,7 @@ __all__ = [
     "Margins",
     "Marks",
     "Palette",
+    "PhysicsCurves",
     "Scene",
     "Solids",
     "body_solids",
@@ -37,6 +40,7 @@ __all__ = [
     "motion_scene",
     "plot_angles",
     "plot_contacts",
+    "plot_physics",
     "plot_speed",
     "render",
     "render_motion",

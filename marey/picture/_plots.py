@@ -155,11 +155,13 @@ def _finish(figure: Figure, last: Axes, motion: Motion, path: str | os.PathLike[
     last.set_xlim(0.0, max(motion.duration_s, 1.0 / motion.rate_hz))
     cast(Any, figure).suptitle(motion.name, fontsize=10)
     if path is not None:
-        _save(figure, Path(path))
+        save_figure(figure, path)
     return figure
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure to a file of one of ``PLOT_SUFFIXES``."""
+    path = Path(path)
     if path.suffix.lower() not in PLOT_SUFFIXES:
         raise InputError(f"'{path.name}' has no suffix that can be written", f"Use one of {', '.join(PLOT_SUFFIXES)}")
     if not path.parent.is_dir():
