@@ -76,6 +76,6 @@ def rows() -> list[Row]:
     clip = Motion(body.skeleton, 120.0, given.root_positions, SO3.exp(0.3 * np.cumsum(given.rates, axis=0) / 120.0))
     name = "inverse dynamics, 10 000 x 31 balls"
     return [
-        compare(name, lambda: newton_euler(body, given), "pin.rnea", loop, repeats=12, bar=2.0),
+        compare(name, lambda: newton_euler(body, given), "pin.rnea", loop, repeats=12, bar=1.5),
         measure("clip to forces, 10 000 x 31 joints", lambda: inverse_dynamics(body, clip), limit_ms=BUDGET_MS),
     ]
