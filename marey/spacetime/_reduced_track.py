@@ -1,0 +1,169 @@
+"""A solved motion in reduced space, sampled: for films, and for the dense check."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.dynamics import aggregate, points_motion
+from marey.motion import Contacts, Motion
+from marey.spacetime._check import SolutionCheck, Track, clearance
+from marey.spacetime._limbs import plant_data
+from marey.spacetime._problem import Contact
+from marey.spacetime._reduced_layout import LEG_SLOTS
+from marey.spacetime._reduced_nodes import FREE, ON_HEEL, ON_TOES, Nodes, build_nodes, grid_instants
+from marey.spacetime._reduced_physics import Scene
+from marey.spacetime._reduced_pose import PoseMap
+from marey.spacetime._reduced_solve import Built, ReducedSettings
+from marey.spacetime._reduced_support import TWIST_SCALE, Limits, build_supports
+
+LOADED = 0.1  # [mg] normal force above which the pressure point counts
+SPIN_FLOOR = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
+GRID_SHARE = 0.25  # of the distance between solver nodes
+
+
+def sample_track(built: Built, values: FloatArray, instants: list[tuple[int, float]]) -> tuple[Track, Nodes]:
+    """Coordinates with exact derivatives at instants, flights in world."""
+    scene = built.scene
+    nodes = build_nodes(scene.layout, scene.space.legs, built.settings.roll, instants, scene.space.dimension)
+    state = PoseMap(scene.space, nodes).evaluate(values[: scene.layout.num_coefficients])
+    q, qd, qdd = state.q.copy(), state.qd.copy(), state.qdd.copy()
+    root = scene.space.root
+    for phase in scene.variables.flights:
+        own = np.flatnonzero(nodes.phases == phase)
+        t = (nodes.times[own] - scene.layout.edges[phase])[:, None]
+        c0, v0 = values[scene.variables.flight_of(phase)[:6]].reshape(2, 3)
+        fall = np.array([0.0, -scene.gravity, 0.0])
+        q[own[:, None], root] += c0 + v0 * t + 0.5 * fall * t**2
+        qd[own[:, None], root] += v0 + fall * t
+        qdd[own[:, None], root] += fall
+    return Track(nodes.times, nodes.phases, q, qd, qdd), nodes
+
+
+def to_motion(built: Built, values: FloatArray, rate_hz: float, name: str) -> Motion:
+    """Film of a solution at a frame rate; the contact track tells heels and toes."""
+    layout = built.scene.layout
+    count = int(np.floor(layout.edges[-1] * rate_hz + 1e-9)) + 1
+    times = np.arange(count) / rate_hz
+    phases = np.clip(np.searchsorted(layout.edges, times + 1e-9, side="right") - 1, 0, layout.num_phases - 1)
+    instants = [(int(p), float(min(t, layout.edges[-1]))) for p, t in zip(phases, times, strict=True)]
+    track, nodes = sample_track(built, values, instants)
+    motion = built.scene.space.tree.to_motion(track.q, rate_hz, _contacts(nodes))
+    from dataclasses import replace
+
+    return replace(motion, name=name)
+
+
+def check_track(built: Built, values: FloatArray) -> SolutionCheck:
+    """Measure a solution on a grid four times finer than the solver's nodes."""
+    scene = built.scene
+    steps = [float(np.diff(breaks).max()) for breaks in scene.layout.breaks]
+    instants = grid_instants(scene.layout, 0.5 * GRID_SHARE * min(steps))
+    track, nodes = sample_track(built, values, instants)
+    whole = aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
+    wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+    about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+    flying, ground = nodes.is_flight, ~nodes.is_flight
+    force, moment = _norms(wrench[flying, :3]), _norms(about_com[flying])
+    cone, press, cop, least = _ground(built, nodes, wrench)
+    drift, drift_si = _spin(np.asarray(whole.angular_momentum), nodes, scene)
+    jumps = np.flatnonzero((np.diff(nodes.phases) != 0) & (np.diff(nodes.times) < 1e-9))
+    root = scene.space.root
+    q, velocity = track.q[:, root], np.asarray(whole.com_velocity)
+    behaviour = scene.behaviour
+    legs = scene.space.leg_dofs
+    over = np.maximum(behaviour.lower[legs] - track.q[:, legs], track.q[:, legs] - behaviour.upper[legs])
+    assert ground.any() or flying.any()
+    return SolutionCheck(
+        samples=nodes.count,
+        wrench_residual=max(force, moment, cone, press, -least, 0.0),
+        flight_force=force,
+        flight_moment=moment,
+        angular_momentum_drift=drift,
+        angular_momentum_drift_si=drift_si,
+        plant_drift_m=plant_drift(scene, track, nodes),
+        cone_excess=cone,
+        cop_excess_m=cop,
+        moment_excess=press,
+        min_normal_force=least,
+        max_force=_norms(wrench[:, :3]),
+        root_jump_m=_norms(q[jumps + 1] - q[jumps]),
+        com_velocity_jump=_norms(velocity[jumps + 1] - velocity[jumps]),
+        clearance_m=clearance(scene.space.tree, built.problem, track, list(built.problem.phases)),
+        limit_excess_rad=float(over.max(initial=0.0)),
+    )
+
+
+def plant_drift(scene: Scene, track: Track, nodes: Nodes) -> float:
+    """Largest distance [m] of the part of a foot that bears from where it was planted."""
+    worst = 0.0
+    for leg in (0, 1):
+        geometry = scene.space.legs[leg]
+        links = [geometry.dofs[7], geometry.dofs[6]]
+        moved = points_motion(
+            scene.space.tree, track.q, track.qd, track.qdd, links, np.stack([np.zeros(3), geometry.heel_local])
+        ).position
+        for n in np.flatnonzero(nodes.feet[:, leg] != FREE):
+            contact = scene.layout.interval_of(leg, int(nodes.phases[n])).contact
+            assert contact is not None
+            for k, on_heel in ((0, False), (1, True)):
+                if nodes.feet[n, leg] == (ON_HEEL, ON_TOES)[k]:
+                    continue  # ball in the air, heel in the air
+                goal = _pivot(scene, leg, contact, on_heel=on_heel)
+                worst = max(worst, float(np.linalg.norm(moved[n, k] - goal)))
+    return worst
+
+
+def _pivot(scene: Scene, leg: int, contact: Contact, *, on_heel: bool) -> FloatArray:
+    heading = float(np.deg2rad(contact.heading_deg))
+    return plant_data(scene.space.legs[leg], np.asarray(contact.position), heading, on_heel=on_heel)[:3]
+
+
+def _ground(built: Built, nodes: Nodes, wrench: FloatArray) -> tuple[float, float, float, float]:
+    """Excess of friction [mg], of moments [mg m], of the pressure point [m], and the least normal force [mg]."""
+    whole = Limits(margin_m=0.0, twist_m=built.settings.limits.twist_m)
+    supports = build_supports(built.scene.layout, nodes, built.scene.space.legs, whole)
+    cone = press = cop = 0.0
+    least = np.inf
+    for n in np.flatnonzero(~nodes.is_flight):
+        f = wrench[n, :3]
+        phase = int(nodes.phases[n])
+        mu = min(contact.friction for contact in built.scene.layout.contacts[phase] if contact is not None)
+        cone = max(cone, float(np.hypot(f[0], f[2])) - mu * max(float(f[1]), 0.0))
+        k = int(supports.count[n])
+        rows = supports.matrix[n, :k] @ wrench[n]
+        edges = -rows[7:k] / 4.0
+        press = max(press, float(edges.max(initial=0.0)), float(-rows[5:7].min() / TWIST_SCALE))
+        least = min(least, float(f[1]))
+        if f[1] > LOADED:
+            cop = max(cop, float(edges.max(initial=0.0)) / float(f[1]))
+    return cone, press, cop, least
+
+
+def _spin(spin: FloatArray, nodes: Nodes, scene: Scene) -> tuple[float, float]:
+    relative = absolute = 0.0
+    for phase in scene.variables.flights:
+        inside = spin[nodes.phases == phase]
+        mean = inside.mean(axis=0)
+        away = float(np.linalg.norm(inside - mean, axis=1).max())
+        absolute = max(absolute, away)
+        relative = max(relative, away / max(float(np.linalg.norm(mean)), SPIN_FLOOR))
+    return relative, absolute
+
+
+def _contacts(nodes: Nodes) -> Contacts:
+    names = ("left_heel", "left_toe", "right_heel", "right_toe")
+    active: BoolArray = np.zeros((nodes.count, 4), dtype=bool)
+    for leg in (0, 1):
+        state = nodes.feet[:, leg]
+        active[:, 2 * leg] = (state != FREE) & (state != ON_TOES)
+        active[:, 2 * leg + 1] = (state != FREE) & (state != ON_HEEL)
+    return Contacts(names, active)
+
+
+def _norms(rows: FloatArray) -> float:
+    return float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0
+
+
+assert LEG_SLOTS == 8
+assert ReducedSettings is not None
