@@ -116,11 +116,12 @@ def step_sweep(ways: Sequence[Course], step: float) -> dict[str, float]:
     """The transpose with one fixed step: how often the objective rises, and how often it ends above its start."""
     rises, worse = [], []
     for way in ways:
-        for k in range(5, len(way.goals), 5):
+        apart = min(5, len(way.goals) - 1)
+        for k in range(apart, len(way.goals), apart):
             found = solve_ik(
                 way.skeleton,
                 way.tasks(k),
-                start=way.pose(k - 5),
+                start=way.pose(k - apart),
                 limits=way.limits,
                 method="jacobian-transpose",
                 step=step,
@@ -206,7 +207,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--methods", nargs="*", default=[], help="names of methods; all by default")
     parser.add_argument("--out", type=Path, default=Path("artefacts"), help="folder for ik_harness.json and .png")
     asked = parser.parse_args(arguments)
+    if asked.frames < 4 or asked.slot_ms <= 0.0:
+        parser.error("give at least 4 frames and a slot longer than nothing")
     chosen = [s for s in SOLVERS if not asked.methods or s.method in asked.methods]
+    if not chosen:
+        parser.error(
+            f"no method called {', '.join(asked.methods)}; there are {', '.join({s.method: 0 for s in SOLVERS})}"
+        )
     motions = clips(asked.mocap, asked.clips)
     found = study(motions, asked.limits, 1e-3 * asked.slot_ms, asked.frames, chosen)
     print_sweep("goals stretched: diverged [%]", found["stretch"], "diverged_share")
