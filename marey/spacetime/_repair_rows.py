@@ -1,0 +1,137 @@
+"""What contacts can give, as linear rows on the aggregate wrench of an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+
+NUM_SIDES: Final = 8  # of the pyramid inside the friction cone
+MAX_FORCE: Final = 6.0  # [body weights] along the normal
+EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter
+COPLANAR_M: Final = 0.06  # [m] supports that differ more in height are no single floor
+FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
+MARGIN_M: Final = 0.01  # [m] the support is taken smaller by this, for what happens between instants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrenchRows:
+    r"""Rows :math:`l \le a^T f_0(t) \le u` on wrenches about the world origin."""
+
+    instants: IntArray  # (R,) which instant
+    matrix: FloatArray  # (R, 6)
+    lower: FloatArray  # (R,)
+    upper: FloatArray  # (R,)
+    names: tuple[str, ...]  # (R,)
+
+
+def wrench_rows(
+    times: FloatArray,
+    points: FloatArray,
+    active: BoolArray,
+    com: FloatArray,
+    *,
+    friction: float,
+    weight_n: float,
+) -> WrenchRows:
+    """Rows of every instant: nothing in flight, the cone of the floor in support.
+
+    Args:
+        times: of the instants ``(N,)`` [s], for names.
+        points: corners of what may touch ``(N, P, 3)`` [m].
+        active: which do ``(N, P)``.
+        com: centre of mass ``(N, 3)`` [m]; moments in flight are taken there.
+        friction: coefficient of the floor.
+        weight_n: of the body.
+
+    Instants whose supports lie at different heights get no row: no single floor carries them.
+    """
+    parts: list[tuple[int, FloatArray, FloatArray, FloatArray, list[str]]] = []
+    for n, t in enumerate(times):
+        corners = points[n, active[n]]
+        if not len(corners):
+            parts.append((n, *_flight(com[n])))
+        elif np.ptp(corners[:, 1]) < COPLANAR_M:
+            parts.append((n, *_support(corners, friction)))
+        else:
+            continue
+        parts[-1][4][:] = [f"{name} at {t:.2f} s" for name in parts[-1][4]]
+    return WrenchRows(
+        np.concatenate([np.full(len(p[1]), p[0]) for p in parts] or [np.zeros(0, dtype=np.int64)]),
+        np.concatenate([p[1] for p in parts] or [np.zeros((0, 6))]) / weight_n,
+        np.concatenate([p[2] for p in parts] or [np.zeros(0)]),
+        np.concatenate([p[3] for p in parts] or [np.zeros(0)]),
+        tuple(name for p in parts for name in p[4]),
+    )
+
+
+def about(place: FloatArray) -> FloatArray:
+    """Matrix ``(6, 6)`` that takes a wrench about the origin to one about a place."""
+    x, y, z = place
+    matrix = np.eye(6)
+    matrix[3:, :3] = -np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return matrix
+
+
+def _flight(com: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
+    band = np.full(6, FLIGHT_BAND)
+    return about(com), -band, band, ["force in the air"] * 3 + ["moment in the air"] * 3
+
+
+def _support(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
+    """Normal force, friction, centre of pressure and twist about the middle of the supports."""
+    middle = corners.mean(axis=0)
+    flat = corners[:, [0, 2]] - middle[[0, 2]]
+    normal = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    angles = 2.0 * np.pi * np.arange(NUM_SIDES) / NUM_SIDES
+    slope = friction * np.cos(np.pi / NUM_SIDES)
+    zeros = np.zeros_like(angles)
+    sides = np.stack([-np.sin(angles), zeros + slope, -np.cos(angles), zeros, zeros, zeros], axis=1)
+    edges = _edges(flat)
+    reach = friction * float(np.linalg.norm(flat, axis=1).mean())
+    twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
+    matrix = np.concatenate([normal, sides, edges, twists]) @ about(middle)
+    lower = np.zeros(len(matrix))
+    upper = np.full(len(matrix), np.inf)
+    upper[0] = MAX_FORCE
+    names = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
+    return matrix, lower, upper, names
+
+
+def _edges(flat: FloatArray) -> FloatArray:
+    r"""Rows ``(E, 6)`` that keep the centre of pressure inside the hull of points ``(P, 2)`` in (x, z).
+
+    With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
+    :math:`b f_y - a_x n_z + a_z n_x \ge 0`, free of a division.
+    """
+    corners = convex_hull(flat)
+    following = np.roll(corners, -1, axis=0)
+    along = following - corners
+    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
+    out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]  # counter-clockwise corners
+    room = np.maximum((out * corners).sum(axis=1) - MARGIN_M, 0.0)
+    zeros = np.zeros(len(corners))
+    rows = np.stack([zeros, room, zeros, out[:, 1], zeros, -out[:, 0]], axis=1)
+    return EDGE_SCALE * rows
+
+
+def convex_hull(points: FloatArray) -> FloatArray:
+    """Corners of the hull of points in the plane ``(P, 2)``, counter-clockwise; the chain of Andrew."""
+    order = points[np.lexsort((points[:, 1], points[:, 0]))]
+
+    def half(sequence: FloatArray) -> list[FloatArray]:
+        chain: list[FloatArray] = []
+        for p in sequence:
+            while len(chain) > 1 and _turn(chain[-2], chain[-1], p) <= 1e-12:
+                chain.pop()
+            chain.append(p)
+        return chain[:-1]
+
+    return np.array(half(order) + half(order[::-1])) if len(points) > 1 else points
+
+
+def _turn(a: FloatArray, b: FloatArray, c: FloatArray) -> float:
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
