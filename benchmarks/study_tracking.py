@@ -16,11 +16,11 @@ from marey.motion import Motion
 from marey.tracking import (
     Camera,
     EffectorFilter,
+    FilterResult,
     Likelihood,
     Observations,
     Occlusion,
     PoseFilter,
-    TrackResult,
     observe,
     seated_limits,
     seated_motion,
@@ -64,7 +64,7 @@ def clip(seed: int, occlusion: Occlusion | None, *, reach_back: bool) -> tuple[M
 
 def measure(tracker: Tracker, occlusion: Occlusion | None = None, *, reach_back: bool = False) -> Row:
     """Track all clips."""
-    results: list[tuple[Motion, TrackResult]] = []
+    results: list[tuple[Motion, FilterResult]] = []
     for seed in SEEDS:
         truth, seen = clip(seed, occlusion, reach_back=reach_back)
         results.append((truth, tracker.run(seen, truth[0], np.random.default_rng(0))))

@@ -7,7 +7,7 @@ from marey.tracking._observe import Observations, Occlusion, observe
 from marey.tracking._particles import Particles, TrackState
 from marey.tracking._points import KEYPOINTS, TOOLS, body_points, track_points
 from marey.tracking._pose import PoseFilter
-from marey.tracking._result import TrackResult
+from marey.tracking._result import FilterResult
 from marey.tracking._seated import seated_limits, seated_motion
 
 __all__ = [
@@ -15,13 +15,13 @@ __all__ = [
     "TOOLS",
     "Camera",
     "EffectorFilter",
+    "FilterResult",
     "Likelihood",
     "Observations",
     "Occlusion",
     "Particles",
     "PoseFilter",
     "TrackFrame",
-    "TrackResult",
     "TrackState",
     "body_points",
     "observe",

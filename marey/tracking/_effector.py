@@ -18,7 +18,7 @@ from marey.tracking._particles import Particles, Scene, Sight, Walk
 from marey.tracking._points import TOOLS, mean_rotations
 from marey.tracking._pose import check_count
 from marey.tracking._proposal import guided_step, random_step
-from marey.tracking._result import TrackResult, gather
+from marey.tracking._result import FilterResult, gather
 
 Proposal = Literal["guided", "random-walk"]
 PROPOSALS: Final = ("guided", "random-walk")
@@ -71,7 +71,7 @@ class EffectorFilter:
         """Track frame by frame, for use while the frames arrive."""
         return self._frames(Scene.of(observations, start_pose, self.tools, self.limits), rng)
 
-    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> TrackResult:
+    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> FilterResult:
         """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
         scene = Scene.of(observations, start_pose, self.tools, self.limits)
         return gather(scene, self._frames(scene, rng), "end-effector track")

@@ -16,7 +16,7 @@ from marey.tracking._filter import Likelihood, TrackFrame, follow
 from marey.tracking._observe import Observations
 from marey.tracking._particles import Particles, Scene, Sight, Walk
 from marey.tracking._points import TOOLS, carriers, mean_rotations
-from marey.tracking._result import TrackResult, gather
+from marey.tracking._result import FilterResult, gather
 
 POSE_LIKELIHOOD: Final = Likelihood(sigma_px=12.0)  # the best of 8, 12 and 16 px for 100 particles
 
@@ -47,7 +47,7 @@ class PoseFilter:
         scene = Scene.of(observations, start_pose, self.tools, self.limits)
         return follow(scene, self._walk(scene), self.likelihood, self.num_particles, rng)
 
-    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> TrackResult:
+    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> FilterResult:
         """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
         scene = Scene.of(observations, start_pose, self.tools, self.limits)
         frames = follow(scene, self._walk(scene), self.likelihood, self.num_particles, rng)

@@ -16,7 +16,7 @@ from marey.tracking._points import track_points
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TrackResult:
+class FilterResult:
     """A tracked clip: one array per quantity, frames first."""
 
     motion: Motion
@@ -55,18 +55,18 @@ class TrackResult:
 
     def __repr__(self) -> str:
         return (
-            f"TrackResult({self.motion.num_frames} frames, {self.num_lost} lost, "
+            f"FilterResult({self.motion.num_frames} frames, {self.num_lost} lost, "
             f"{self.num_resamplings} resamplings, {self.frames_per_second:.0f} frames/s)"
         )
 
 
-def gather(scene: Scene, frames: Iterable[TrackFrame], name: str) -> TrackResult:
+def gather(scene: Scene, frames: Iterable[TrackFrame], name: str) -> FilterResult:
     """Collect the frames of a track."""
     kept = [(f.state, f.wxyz, f.effective_size, f.resampled, f.distance_px, f.seconds) for f in frames]
     states, wxyz, sizes, resampled, distances, seconds = zip(*kept, strict=True)
     roots = np.tile(scene.start.root_position, (len(kept), 1))
     motion = Motion(scene.start.skeleton, scene.observations.rate_hz, roots, SO3(np.array(wxyz)), name=name)
-    return TrackResult(
+    return FilterResult(
         motion,
         scene.tools.names,
         tuple(states),

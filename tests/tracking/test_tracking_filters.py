@@ -17,11 +17,11 @@ from marey.tracking import (
     TOOLS,
     Camera,
     EffectorFilter,
+    FilterResult,
     Likelihood,
     Observations,
     Occlusion,
     PoseFilter,
-    TrackResult,
     TrackState,
     observe,
     seated_limits,
@@ -40,7 +40,7 @@ def head(seen: Observations, frames: int) -> Observations:
     return replace(seen, pixels=seen.pixels[:frames], valid=seen.valid[:frames], confidences=None)
 
 
-def run(tracker: EffectorFilter | PoseFilter, seen: Observations, truth: Motion, seed: int = 0) -> TrackResult:
+def run(tracker: EffectorFilter | PoseFilter, seen: Observations, truth: Motion, seed: int = 0) -> FilterResult:
     return tracker.run(seen, truth[0], np.random.default_rng(seed))
 
 
@@ -49,14 +49,14 @@ def mean_error_m(tracker: EffectorFilter | PoseFilter, seen: Observations, truth
 
 
 @pytest.fixture(scope="module")
-def short_track(seen: Observations, seated: Motion) -> TrackResult:
+def short_track(seen: Observations, seated: Motion) -> FilterResult:
     return run(EFFECTORS, head(seen, SHORT), seated)
 
 
 # Checks 19 to 22
 
 
-def test_engell_19_short_25_particles_keep_the_tools_within_5_cm(short_track: TrackResult, seated: Motion) -> None:
+def test_engell_19_short_25_particles_keep_the_tools_within_5_cm(short_track: FilterResult, seated: Motion) -> None:
     assert short_track.tool_errors(seated[:SHORT]).mean() <= 0.05
     assert short_track.num_lost == 0
 
@@ -70,7 +70,7 @@ def test_engell_19_25_particles_keep_the_tools_within_5_cm(seen: Observations, s
 
 
 def test_engell_20_short_a_full_pose_filter_of_100_has_twice_the_error(
-    short_track: TrackResult, seen: Observations, seated: Motion
+    short_track: FilterResult, seen: Observations, seated: Motion
 ) -> None:
     ours = short_track.tool_errors(seated[:SHORT])[SETTLED:].mean()
     theirs = run(POSES, head(seen, SHORT), seated).tool_errors(seated[:SHORT])[SETTLED:].mean()
@@ -92,7 +92,7 @@ def test_engell_20_ten_times_the_particles_do_not_match_it_in_full_pose_space(
 
 
 def test_engell_21_the_filter_is_faster_than_15_frames_a_second(
-    short_track: TrackResult, seen: Observations, seated: Motion
+    short_track: FilterResult, seen: Observations, seated: Motion
 ) -> None:
     assert short_track.frames_per_second > 0.0  # kernels are compiled now
     begin = process_time()  # one core's work, whatever else the machine does
@@ -187,7 +187,7 @@ def test_the_random_walk_of_the_thesis_follows_the_picture(seen: Observations, s
     assert missed < 0.5 * still
 
 
-def test_the_result_reports_what_it_measured(short_track: TrackResult, seated: Motion) -> None:
+def test_the_result_reports_what_it_measured(short_track: FilterResult, seated: Motion) -> None:
     assert short_track.tools.shape == (SHORT, 3, 3) and short_track.tool_names == TOOLS
     assert (short_track.effective_sizes >= 1.0).all() and (short_track.effective_sizes <= 25.0 + 1e-9).all()
     assert short_track.num_resamplings == int((short_track.effective_sizes < 12.5).sum())
