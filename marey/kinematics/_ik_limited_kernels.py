@@ -284,22 +284,13 @@ def solve_limited(
     cost = pose_cost(layout, targets, active, state)
     damping, gradient, evaluations = start_damping * cost, 0.0, 1
     status, iteration, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 0, 0, True
-    while iteration < max_iterations and (
-        seek_optimum or not all_reached(layout.blocks.tolerances, active, state.errors)
-    ):
+    while iteration < max_iterations:
         if is_new:
-            linearise(
-                layout,
-                targets,
-                active,
-                state.positions,
-                state.world,
-                state.errors,
-                state.places,
-                rows.shifts,
-                rows.turns,
-            )
-            descent(layout.blocks, layout.lists, state.errors, rows.shifts, rows.turns, state.pulls, step.slopes)
+            if not seek_optimum and all_reached(layout.blocks.tolerances, active, state.errors):
+                break
+            here, missing = state.positions, state.errors
+            linearise(layout, targets, active, here, state.world, missing, state.places, rows.shifts, rows.turns)
+            descent(layout.blocks, layout.lists, missing, rows.shifts, rows.turns, state.pulls, step.slopes)
         iteration += 1
         damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
         expected = limited_step(layout, bounds, damping, state, rows, face, step, trial)

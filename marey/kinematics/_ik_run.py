@@ -236,26 +236,38 @@ def _projected(run: Run, guess: Guess, limits: JointLimits) -> Outcome:
 
 
 def _newton(run: Run, guess: Guess, code: int, option: float) -> Outcome:
-    from marey.kinematics._solvers_newton_kernels import solve_newton
+    clip = one_frame(run, guess)
+    tries = follow_newton(run, guess, (code, option), run.targets[None], run.active[None], clip)
+    return _first(run, clip, tries)
+
+
+def follow_newton(
+    run: Run, guess: Guess, how: tuple[int, float] | None, targets: FloatArray, active: BoolArray, clip: Clip
+) -> int:
+    """Fill a clip by a method that uses curvature, Marquardt's by default; return the evaluations."""
+    from marey.kinematics._solvers_newton_kernels import MARQUARDT, solve_newton_clip
 
     p = run.problem
-    return Outcome(
-        *solve_newton(
-            p.layout,
-            full_space(run),
-            run.targets,
-            run.active,
-            guess.root,
-            guess.wxyz,
-            guess.x,
-            run.errors,
-            run.metric,
-            run.max_iterations,
-            p.seek_optimum,
-            code,
-            option,
-            run.history,
-        )
+    code, option = how or (MARQUARDT, relative_damping(run))
+    return solve_newton_clip(
+        p.layout,
+        full_space(run),
+        targets,
+        active,
+        guess.root,
+        guess.wxyz,
+        guess.x,
+        run.metric,
+        run.max_iterations,
+        p.seek_optimum,
+        code,
+        option,
+        run.history,
+        clip.roots,
+        clip.wxyz,
+        clip.x,
+        clip.errors,
+        clip.counts,
     )
 
 
@@ -327,7 +339,7 @@ def svd_clamp(run: Run, guess: Guess) -> Outcome:
     p = run.problem
     box = p.layout.box
     loose = replace(run, problem=p.with_box(_open(box)))
-    stop, count, tries, cost, gradient = _newton(loose, guess, SVD_CLAMP, 0.0)
+    stop, count, tries, cost, gradient, _ = _newton(loose, guess, SVD_CLAMP, 0.0)
     if box.boxed.any():
         limits = BoxLimits(p.skeleton, box.low, box.high)
         guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]

@@ -263,3 +263,51 @@ def solve_newton(
     if all_reached(layout.blocks.tolerances, active, errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
     return status, iteration, evaluations, lowest, gradient
+
+
+@kernel
+def solve_newton_clip(
+    layout: Layout,
+    space: Space,
+    targets: FloatArray,
+    active: BoolArray,
+    root: FloatArray,
+    wxyz: FloatArray,
+    x: FloatArray,
+    metric: FloatArray,
+    max_iterations: int,
+    seek_optimum: bool,
+    method: int,
+    option: float,
+    history: FloatArray,
+    roots: FloatArray,
+    rotations: FloatArray,
+    coordinates: FloatArray,
+    errors: FloatArray,
+    counts: FloatArray,
+) -> int:
+    """Solve frame after frame, each from the answer before; ``root``, ``wxyz`` and ``x`` end as the last.
+
+    Writes as ``solve_clip``, and ``coordinates`` ``(F, k)``; returns the evaluations of all. One frame is a clip too.
+    """
+    tries = 0
+    for f in range(targets.shape[0]):
+        stop, count, evaluations, cost, gradient = solve_newton(
+            layout,
+            space,
+            targets[f],
+            active[f],
+            root,
+            wxyz,
+            x,
+            errors[f],
+            metric,
+            max_iterations,
+            seek_optimum,
+            method,
+            option,
+            history,
+        )
+        roots[f], rotations[f], coordinates[f], tries = root, wxyz, x, tries + evaluations
+        counts[f, 0], counts[f, 1], counts[f, 2], counts[f, 3] = stop, count, cost, gradient
+    return tries

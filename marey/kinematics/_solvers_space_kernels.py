@@ -216,7 +216,7 @@ def linear_model(
     s: FloatArray,
     free: BoolArray,
 ) -> float:
-    """Write residuals, Jacobian, gradient, springs and what may move, all weights taken in; return the largest slope."""
+    """Write residuals, Jacobian, gradient, springs and what may move, weights taken in; return the largest slope."""
     jacobian(layout, space, targets, active, state, rows, J)
     whiten(layout.blocks.weights, state.errors, J, e)
     slope(layout, space, state, rows, J, e, g, s)

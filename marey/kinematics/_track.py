@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from marey.kinematics._ik_run import (
     Run,
     empty_clip,
     follow_limited,
+    follow_newton,
     follow_walled,
     method_named,
     one_frame,
@@ -34,6 +36,9 @@ from marey.motion import Motion
 from marey.numerics import SolveStatus
 from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
+
+if TYPE_CHECKING:
+    from marey.kinematics._solvers_space_kernels import Space
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -154,9 +159,8 @@ def _follow(
     if method == "projected-lm" and p.bounds is not None and run.space is None:
         _follow_full(run, guess, p.bounds, targets, active, clip)
         return clip
-    if method == "projected-lm" and p.bounds is not None and run.space is not None and p.bounds.kind != FREE:
-        follow_walled(run, guess, run.space, p.bounds, targets, active, clip)
-        _repair(run, p.bounds, targets, active, clip)
+    if method == "projected-lm" and p.bounds is not None and run.space is not None:
+        _follow_model(run, guess, run.space, p.bounds, targets, active, clip)
         return clip
     for f in range(frames):
         frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f])
@@ -176,6 +180,17 @@ def _follow_full(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, ac
     p = run.problem
     asked = (p.layout, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum, START_DAMPING)
     solve_clip(*asked, clip.roots, clip.wxyz, clip.errors, clip.counts)
+
+
+def _follow_model(
+    run: Run, guess: Guess, space: Space, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip
+) -> None:
+    """Fill a clip in the space of a model, in one compiled loop."""
+    if bounds.kind == FREE:
+        follow_newton(run, guess, None, targets, active, clip)
+        return
+    follow_walled(run, guess, space, bounds, targets, active, clip)
+    _repair(run, bounds, targets, active, clip)
 
 
 def _repair(run: Run, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
