@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from marey.base import InputError
+from marey.dynamics import ValidityReport
 from marey.studio._film import Film
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0)  # times real time
@@ -16,17 +17,25 @@ class Document:
 
     label: str = ""
     film: Film | None = None
+    report: ValidityReport | None = None  # of the clip that is open, once it was checked
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0
     loop: bool = True
     shown: dict[str, bool] = field(
-        default_factory=lambda: {"Body": True, "Contacts": True, "Trail": True, "Follow": True}
+        default_factory=lambda: {
+            "Body": True,
+            "Contacts": True,
+            "Trail": True,
+            "Follow": True,
+            "Forces": True,
+            "Mass": True,
+        }
     )
 
     def open(self, label: str, film: Film) -> None:
         """Put a clip on the stage, at its first frame; playing goes on if it did."""
-        self.label, self.film, self.frame = label, film, 0.0
+        self.label, self.film, self.frame, self.report = label, film, 0.0, None
 
     def seek(self, frame: float) -> None:
         """Move the playhead, held inside the clip; the page may send any number."""

@@ -63,6 +63,7 @@ class TimelinePanel:
         self._speed.on_click(_from_user(lambda: session.set_speed(float(self._speed.value.rstrip("x")))))
         self._add_keys(gui, session)
         self._film: object = None
+        self._report: object = None
 
     def _add_keys(self, gui: viser.GuiApi, session: Session) -> None:
         gui.add_command("Play or pause", hotkey="P").on_trigger(lambda _: session.toggle_play())
@@ -72,10 +73,11 @@ class TimelinePanel:
     def refresh(self, document: Document) -> None:
         """Follow the playhead; the bars change only with the clip."""
         film = document.film
-        if film is not self._film and film is not None:
-            self._film = film
+        if film is not None and (film is not self._film or document.report is not self._report):
+            self._film, self._report = film, document.report
             self._slider.max = max(film.num_frames - 1, 1)
-            self._bars.content = contact_bars(film.contact_names, film.contacts)
+            spans = () if document.report is None else document.report.spans
+            self._bars.content = contact_bars(film.contact_names, film.contacts, spans)
         self._slider.value = document.index
         label = "Pause" if document.playing else "Play"
         if self._play.label != label:

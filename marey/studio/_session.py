@@ -15,7 +15,9 @@ from marey.base import InputError, MareyError
 from marey.motion import Motion
 from marey.studio._document import Document
 from marey.studio._film import Film
+from marey.studio._forces import Forces
 from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, TimelinePanel
+from marey.studio._physics import Physics
 from marey.studio._posing import Posing
 from marey.studio._shelf import Shelf, safe_name
 from marey.studio._stage import Stage
@@ -32,8 +34,10 @@ class Session:
         self._client = client
         self._folder = tempfile.TemporaryDirectory(prefix="marey-studio-")
         self._stage = Stage(client.scene)
+        self._forces = Forces(client.scene)
         self._panels: tuple[Panel, ...] = ()
         self._posing: Posing | None = None
+        self._physics: Physics | None = None
         self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
@@ -91,6 +95,8 @@ class Session:
 
     def close(self) -> None:
         """Stop the worker and remove uploaded files."""
+        if self._physics is not None:
+            self._physics.close()
         self._worker.stop()
         self._folder.cleanup()
 
@@ -112,7 +118,9 @@ class Session:
             play = (ClipPanel(gui, self), ShowPanel(gui, self), ExportPanel(gui, self))
         with tabs.add_tab("Pose"):
             self._posing = Posing(gui, self._client.scene, self)
-        self._panels = (*play, TimelinePanel(gui, self))
+        with tabs.add_tab("Physics"):
+            self._physics = Physics(gui, self)
+        self._panels = (*play, TimelinePanel(gui, self), self._physics)
 
     def _open(self, label: str) -> None:
         try:
@@ -165,6 +173,7 @@ class Session:
         with self._client.atomic():
             desk = None if self._posing is None else self._posing.desk
             self._stage.draw(self.document, None if desk is None else desk.state.pose)
+            self._forces.draw(self.document)
             for panel in self._panels:
                 panel.refresh(self.document)
             if self._posing is not None:
