@@ -18,6 +18,7 @@ from marey.cli import (
     _info,
     _library,
     _limits,
+    _optimize,
     _physics,
     _pictures,
     _retarget,
@@ -62,6 +63,7 @@ app.add_typer(_limits.app, name="limits")
 app.command("physics")(_physics.physics)
 app.command("compress")(_compress.compress)
 app.command("decompress")(_compress.decompress)
+app.command("optimize")(_optimize.optimize)
 app.add_typer(_library.app, name="library")
 app.command("strip")(_pictures.strip)
 app.command("film")(_pictures.film)

@@ -118,7 +118,7 @@ def _watched() -> Generator[Watch]:
 
     def watch(step: SQPIteration) -> bool:
         if is_shown:
-            text = f"iteration {step.iteration}  violation {step.violation:.1e}  objective {step.objective:.4g}"
+            text = f"iteration {step.index}  violation {step.violation:.1e}  objective {step.objective:.4g}"
             sys.stderr.write(f"\r{text:<72}")
             sys.stderr.flush()
         return bool(stopped)
