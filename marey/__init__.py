@@ -9,16 +9,19 @@ if TYPE_CHECKING:
     from marey import samples
     from marey.base import FormatError, MareyError
     from marey.compression import compress, decompress
+    from marey.dynamics import Body
     from marey.io import load, save
     from marey.kinematics import OrientationTask, PointTask, retarget, solve_ik
     from marey.lie import SO3
     from marey.models import PCA, PGA, load_model
     from marey.motion import Motion, detect_contacts
     from marey.skeleton import HUMAN, Pose, Skeleton
+    from marey.spacetime import optimize
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Body": "marey.dynamics",
     "FormatError": "marey.base",
     "HUMAN": "marey.skeleton",
     "MareyError": "marey.base",
@@ -36,15 +39,39 @@ _HOMES = {
     "Skeleton": "marey.skeleton",
     "detect_contacts": "marey.motion",
     "load": "marey.io",
+    "optimize": "marey.spacetime",
     "retarget": "marey.kinematics",
     "save": "marey.io",
 }
+
+_ROOMS = frozenset(
+    {
+        "base",
+        "compression",
+        "dynamics",
+        "io",
+        "kinematics",
+        "library",
+        "lie",
+        "models",
+        "motion",
+        "numerics",
+        "picture",
+        "samples",
+        "skeleton",
+        "spacetime",
+        "studio",
+        "tracking",
+        "world",
+    }
+)
 
 __all__ = [
     "HUMAN",
     "PCA",
     "PGA",
     "SO3",
+    "Body",
     "FormatError",
     "MareyError",
     "Motion",
@@ -57,6 +84,7 @@ __all__ = [
     "detect_contacts",
     "load",
     "load_model",
+    "optimize",
     "retarget",
     "samples",
     "save",
@@ -66,8 +94,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used, so that ``import marey`` stays light."""
-    if name == "samples":
-        return import_module("marey.samples")
+    if name in _ROOMS:
+        return import_module(f"marey.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'marey' has no attribute '{name}'")
     value = getattr(import_module(_HOMES[name]), name)
