@@ -20,6 +20,7 @@ from marey.dynamics._momentum_flights import Flight, flight_gravity
 from marey.dynamics._points import PointMotion, com_motion, point_motion, points_motion
 from marey.dynamics._report import CAUSES, COLOURS, ValidityReport, ValiditySpan
 from marey.dynamics._report_plot import physics_curves, plot_report
+from marey.dynamics._spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
 from marey.dynamics._split import SupportSplit, centre_of_pressure, split_alpha, split_support
 from marey.dynamics._supports import Supports, find_supports
 from marey.dynamics._torques import torque_jacobians, torques
@@ -66,6 +67,7 @@ __all__ = [
     "flight_gravity",
     "friction_edges",
     "inverse_dynamics",
+    "inverse_transform",
     "kinetic_energy",
     "momentum",
     "newton_euler",
@@ -79,6 +81,10 @@ __all__ = [
     "restore_bones",
     "smooth",
     "smooth_values",
+    "spatial_cross",
+    "spatial_inertia",
+    "spatial_power",
+    "spatial_transform",
     "split_alpha",
     "split_support",
     "states",

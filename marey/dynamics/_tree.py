@@ -116,6 +116,13 @@ class JointTree:
         return chain(num_links, length_m, mass_kg)
 
     @classmethod
+    def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
+        """Tree with joints of both kinds, some links ``massless``, for checks; it has no skeleton."""
+        from marey.dynamics._tree_draft import random_tree
+
+        return random_tree(rng, num_dofs, massless)
+
+    @classmethod
     def from_body(
         cls, body: BodyLike, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:

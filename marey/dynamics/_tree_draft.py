@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, InputError
 from marey.dynamics._tree import PRISMATIC, REVOLUTE, WORLD, Figure, JointTree, Point
+from marey.lie import SO3
 
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -66,7 +67,7 @@ class TreeDraft:
         self.inertias[link] = self.inertias[link] + inertia + moved
         self.masses[link], self.centres[link] = total, joint
 
-    def build(self, figure: Figure, points: dict[str, Point], report: tuple[str, ...] = ()) -> JointTree:
+    def build(self, figure: Figure | None, points: dict[str, Point], report: tuple[str, ...] = ()) -> JointTree:
         """Check and freeze."""
         bounds = np.array(self.bounds)
         return JointTree(
@@ -101,3 +102,22 @@ def add_root(draft: TreeDraft, slides: str, turns: str, group: str) -> int:
     for letter in turns:
         link = draft.add(f"root_r{letter}", link, AXES[letter], group=group)
     return link
+
+
+def random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> JointTree:
+    """Tree in which each joint hangs on the one before it or on a near ancestor of that; the last link has mass."""
+    if num_dofs < 1:
+        raise InputError(f"a tree of {num_dofs} joints", "It needs at least one")
+    draft = TreeDraft()
+    for i in range(num_dofs):
+        axis, parent = rng.normal(size=3), i - 1
+        for _ in range(int(rng.integers(0, 4)) if i > 1 else 0):
+            parent = max(draft.parents[parent], 0)
+        kind = PRISMATIC if rng.random() < 0.3 else REVOLUTE
+        place = {"offset": 0.4 * rng.normal(size=3), "orientation": SO3.random(rng).wxyz}
+        draft.add(f"q{i}", parent, axis / np.linalg.norm(axis), group=f"q{i}", kind=kind, **place)
+        if i == num_dofs - 1 or rng.random() >= massless:
+            corners = 0.2 * rng.normal(size=(8, 3))  # a solid: eight points, so that its moments are possible
+            for corner in corners:
+                draft.weigh(i, float(rng.uniform(0.1, 0.5)), corner, np.zeros((3, 3)))
+    return draft.build(None, {})

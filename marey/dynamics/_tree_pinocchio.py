@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, MissingExtraError
+from marey.base import FloatArray, InputError, IntArray, MissingExtraError
 from marey.dynamics._tree import REVOLUTE, WORLD, JointTree
 from marey.lie import SO3, hat
 
@@ -29,8 +29,16 @@ def pinocchio() -> Any:
 
 @lru_cache(maxsize=32)
 def pinocchio_model(tree: JointTree) -> Any:
-    """Pinocchio model of a tree, joints numbered as ours plus one; built once and kept. Gravity is -9.81 along Y."""
+    """Pinocchio model of a tree, joints numbered as ours plus one; built once and kept. Gravity is -9.81 along Y.
+
+    Raises:
+        InputError: a sub-tree is not in one piece; Pinocchio's derivatives would be wrong without a word.
+    """
     pin = pinocchio()
+    for i in range(tree.num_dofs):
+        beyond = tree.subtree(i)
+        if beyond[-1] - i + 1 != len(beyond):
+            raise InputError(f"joints beyond '{tree.names[i]}' are not in one piece", "Number joints depth first")
     model: Any = pin.Model()
     model.gravity.linear = np.array([0.0, -9.81, 0.0])
     turns = SO3(tree.orientations).matrix()
