@@ -198,7 +198,7 @@ def _whole_spans(name: str, duration: float, span: float) -> int:
 
 
 def _lifted(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
-    r"""Derivative of the functions of a degree from those one below:
+    r"""Derivative of the functions of a degree from those one below.
 
     .. math:: \phi'_{k,p} = p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k}
         - \frac{\phi_{k+1,p-1}}{\tau_{k+p+1}-\tau_{k+1}}\right)

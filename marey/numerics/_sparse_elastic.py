@@ -45,10 +45,11 @@ class ElasticQP:
         self.above = np.flatnonzero(np.isfinite(upper) & ~is_equal)
         self.below = np.flatnonzero(np.isfinite(lower) & ~is_equal)
         self.num_variables = programme.lower.size
+        self.stiffness = 0.0
         self.pattern: tuple[IntArray, ...] = ()
         self.system: BandSystem | None = None
 
-    def set(self, gradient: FloatArray, hessian: Any, jacobian: Any, damping: float) -> None:
+    def set(self, gradient: FloatArray, hessian: Any, jacobian: Any) -> None:
         """Take the derivatives at an iterate."""
         hessian, jacobian = _canonical(hessian), _canonical(jacobian)
         pattern = (hessian.indptr, hessian.indices, jacobian.indptr, jacobian.indices)
@@ -61,7 +62,27 @@ class ElasticQP:
         system.set_hessian(self.H.data)
         system.set_jacobian(self.J.data)
         self.gradient = gradient[self.free]
-        self.solver = InteriorPoint(system, self.H, self.J, damping)
+        self.plain = self.H.data.copy()
+        self.mean_curvature = float(self.H.diagonal().mean()) if self.free.size else 0.0
+        self.solver = InteriorPoint(system, self.H, self.J)
+
+    def stiffen(self, stiffness: float, ridge: float) -> None:
+        """Multiply the Hessian by 1 + stiffness, and add the ridge to its diagonal."""
+        system = self.system
+        assert system is not None
+        self.stiffness = stiffness
+        self.H.data[:] = (1.0 + stiffness) * self.plain
+        system.set_hessian(self.H.data)
+        self.solver.damping = ridge
+
+    def curvature(self, d: FloatArray) -> float:
+        """Second derivative of the objective along a step, with the Hessian as given."""
+        inner = d[self.free]
+        return float(inner @ (self.H @ inner)) / (1.0 + self.stiffness)
+
+    def slope(self, d: FloatArray) -> float:
+        """First derivative of the objective along a step."""
+        return float(self.gradient @ d[self.free])
 
     def solve(self, rows: FloatArray, low: FloatArray, high: FloatArray, penalty: float, tolerance: float) -> QPStep:
         """Best step in the box for rows with the given values at its origin."""
@@ -76,6 +97,12 @@ class ElasticQP:
         values = np.nan_to_num(sides.signs * (point.w + sides.floors))
         multipliers = np.bincount(sides.rows, values, minlength=rows.size)
         return QPStep(d, multipliers, float(left.sum()), self._model(inner), count)
+
+    def correct(self, shift: FloatArray) -> FloatArray:
+        """Change of the last step ``(n,)`` that takes a shift of its active rows back."""
+        d = np.zeros(self.num_variables)
+        d[self.free] = self.solver.correct(shift)
+        return d
 
     def linear(self, d: FloatArray) -> FloatArray:
         """Change of the linearised rows ``(m,)``."""

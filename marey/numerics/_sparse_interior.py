@@ -53,8 +53,9 @@ class InteriorPoint:
     :math:`H + J^T D J + \mathrm{diag}`, :math:`1/D = s/w + t/v`, whatever the number of rows.
     """
 
-    def __init__(self, system: BandSystem, hessian: Any, jacobian: Any, damping: float) -> None:
-        self.system, self.hessian, self.jacobian, self.damping = system, hessian, jacobian, damping
+    def __init__(self, system: BandSystem, hessian: Any, jacobian: Any) -> None:
+        self.system, self.hessian, self.jacobian = system, hessian, jacobian
+        self.damping = 0.0  # added to the diagonal of H
         self.transposed: Any = jacobian.T
 
     def solve(
@@ -62,16 +63,20 @@ class InteriorPoint:
     ) -> tuple[Point, int]:
         """Point whose gap is below the tolerance, and how many factorisations it took."""
         self.gradient, self.sides, self.low, self.high = gradient, sides, low, high
-        point, count = self._start(), 0
+        point, self.num_factors = self._start(), 0
         scale = 1.0 + float(np.abs(gradient).max(initial=0.0))
-        for count in range(max_steps):
+        while self.num_factors < max_steps:
             gap = self._gap(point)
             dual, primal = self._residuals(point)
             is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or gap < ROUNDING_GAP * tolerance
             if (gap < tolerance and is_settled) or not np.isfinite(gap):
                 break
             point = self._advance(point, gap, dual, primal)
-        return point, count
+        return point, self.num_factors
+
+    def correct(self, shift: FloatArray) -> FloatArray:
+        """Change of the last step if rows are off by a shift ``(m,)`` and the same stay active; a back-substitution."""
+        return -self.system.solve(self.transposed @ (self.row_weights * shift))
 
     def _start(self) -> Point:
         sides, width = self.sides, self.high - self.low
@@ -109,7 +114,9 @@ class InteriorPoint:
         """Predict, correct, move."""
         above, below = self.high - p.d, p.d - self.low
         weights = 1.0 / (p.t / p.v + p.s / p.w)
-        self.system.factor(self._by_row(weights), p.zu / above + p.zl / below + self.damping)
+        self.row_weights = self._by_row(weights)
+        self.num_factors += 1
+        self.system.factor(self.row_weights, p.zu / above + p.zl / below + self.damping)
         pairs = (-p.s * p.w, -p.t * p.v, -above * p.zu, -below * p.zl)
         first = self._direction(p, weights, dual, primal, pairs)
         length = self._length(p, first)

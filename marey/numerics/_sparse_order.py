@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from marey.base import BoolArray, IntArray
+from marey.base import IntArray
 
-BORDER_DEGREE = 2.0  # [-] times the median: a variable that meets so many others is a global one
+REACH_QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the distances between variables that meet: reaches tried
 MAX_BORDER = 64  # variables
 BORDER_COST = 8.0  # [-] of a banded solve, against the same count of flops in a factorisation
 MAX_PADDING = 1.3  # [-] of the shortest row of a group; zeros beyond cost more than a product saves
@@ -23,22 +23,64 @@ _csgraph: Any = csgraph
 def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
     """Order of the variables ``(n,)`` and how many of the last ones form the border.
 
-    The variables are kept in the order given or sorted by reverse Cuthill-McKee, whichever has the narrower band;
-    those that meet most others (a common velocity, a duration) go to the border if that pays.
+    The variables are kept in the order given or sorted by reverse Cuthill-McKee. Those that meet others far away (a
+    common velocity, a duration) are set amid the ones they meet, or go to the border, whichever costs least.
 
     Args:
         hessian: pattern ``(n, n)``.
         jacobian: pattern ``(m, n)``, one row for each term of the normal matrix.
     """
     graph = _meetings(hessian, jacobian)
-    degrees = np.diff(graph.indptr)
-    wide = degrees > BORDER_DEGREE * max(float(np.median(degrees)), 1.0) if degrees.size else degrees > 0
-    choices = [np.zeros(degrees.size, dtype=np.bool_)]
-    if 0 < np.count_nonzero(wide) <= MAX_BORDER:
-        choices.append(wide)
-    orders = [_ordered(graph, border) for border in choices]
-    best = min(orders, key=lambda choice: choice[2])
-    return best[0], best[1]
+    sorted_ = np.asarray(_csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
+    natural = np.arange(graph.shape[0])
+    choices = [_Choice(graph, order, 0) for order in (natural, sorted_)]
+    for reach in np.unique(np.quantile(choices[0].lengths, REACH_QUANTILES).astype(np.int64)) if graph.nnz else ():
+        far = _far_variables(graph, choices[0].lengths, int(reach))
+        if 0 < far.size <= MAX_BORDER:
+            near = np.delete(natural, far)
+            choices.append(_Choice(graph, np.concatenate([near, far]), far.size))
+            choices.append(_Choice(graph, _amid(graph, near, far), 0))
+    best = min(choices, key=lambda choice: choice.cost)
+    return best.order, best.num_border
+
+
+class _Choice:
+    """An order, and what a factorisation in it costs."""
+
+    def __init__(self, graph: Any, order: IntArray, num_border: int) -> None:
+        self.order, self.num_border = order, num_border
+        places = np.empty(order.size, dtype=np.int64)
+        places[order] = np.arange(order.size)
+        columns = np.repeat(places, np.diff(graph.indptr))
+        rows = places[graph.indices]
+        self.lengths = np.abs(rows - columns)  # (nnz,) how far apart two variables that meet are
+        size = order.size - num_border
+        width = int(self.lengths[(rows < size) & (columns < size)].max(initial=0))
+        self.cost = size * float(width) * (width + BORDER_COST * num_border)
+
+
+def _far_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
+    """Few variables without which none meets another beyond the reach, by greedy covering."""
+    rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    long = lengths > reach
+    rows, columns = rows[long], graph.indices[long]
+    found: list[int] = []
+    while rows.size and len(found) <= MAX_BORDER:
+        found.append(int(np.argmax(np.bincount(rows, minlength=graph.shape[0]))))
+        kept = (rows != found[-1]) & (columns != found[-1])
+        rows, columns = rows[kept], columns[kept]
+    return np.sort(np.asarray(found, dtype=np.int64))
+
+
+def _amid(graph: Any, near: IntArray, far: IntArray) -> IntArray:
+    """Order with each far variable half way between the first and the last variable it meets."""
+    places = np.full(graph.shape[0], -1.0)
+    places[near] = np.arange(near.size)
+    for variable in far:
+        met = places[graph.indices[graph.indptr[variable] : graph.indptr[variable + 1]]]
+        met = met[met >= 0.0]
+        places[variable] = 0.5 * (met.min() + met.max()) if met.size else 0.0
+    return np.argsort(places, kind="stable")
 
 
 def _meetings(hessian: Any, jacobian: Any) -> Any:
@@ -48,25 +90,6 @@ def _meetings(hessian: Any, jacobian: Any) -> Any:
     terms = _sparse.csr_array(hessian, copy=True)
     terms.data = np.ones(terms.data.size, dtype=np.float32)
     return _sparse.csr_array(rows.T @ rows + terms)
-
-
-def _ordered(graph: Any, border: BoolArray) -> tuple[IntArray, int, float]:
-    """Order, border size and cost with the given border."""
-    inner = np.flatnonzero(~border)
-    part = _sparse.csr_array(graph[inner][:, inner])
-    natural = np.arange(inner.size)
-    sorted_ = np.asarray(_csgraph.reverse_cuthill_mckee(part, symmetric_mode=True), dtype=np.int64)
-    order = min((natural, sorted_), key=lambda candidate: _bandwidth(part, candidate))
-    width, num_border = _bandwidth(part, order), int(border.sum())
-    cost = inner.size * float(width) * (width + BORDER_COST * num_border)
-    return np.concatenate([inner[order], np.flatnonzero(border)]), num_border, cost
-
-
-def _bandwidth(graph: Any, order: IntArray) -> int:
-    places = np.empty(order.size, dtype=np.int64)
-    places[order] = np.arange(order.size)
-    entries = graph.tocoo()
-    return int(np.abs(places[entries.coords[0]] - places[entries.coords[1]]).max(initial=0))
 
 
 def group_rows(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:

@@ -22,7 +22,7 @@ def load_piqp() -> Any:
 
 
 class ElasticQP:
-    r"""Minimise :math:`g^Td + \frac12 d^THd + \nu\sum s` subject to :math:`l - c - s \le Jd \le u - c + s` and a box."""
+    r"""Minimise :math:`g^Td + \frac12 d^THd + \nu\sum s` with :math:`l - c - s \le Jd \le u - c + s` in a box."""
 
     def __init__(self) -> None:
         self.solver: Any = None

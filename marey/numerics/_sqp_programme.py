@@ -76,6 +76,7 @@ class SQPIteration:
     penalty: float
     seconds: float  # since the start
     is_accepted: bool
+    num_inner: int = 0  # factorisations ("sl1qp") or conjugate-gradient steps ("fang2003") it took
 
 
 @dataclass(frozen=True, slots=True, eq=False)

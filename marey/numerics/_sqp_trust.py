@@ -25,6 +25,16 @@ MIN_TRUST = 1e-6
 MAX_PENALTY = 1e6
 DAMPING = 1e-4  # added to the Hessian's diagonal; the acceleration term has a kernel
 QP_SHARE = 1e-2  # [-] of the tolerance: gap at which a quadratic programme is solved
+GOOD_RATIO = 0.7  # [-] of the predicted fall: the trust region grows, no correction is asked for
+POOR_RATIO = 0.25  # [-] below, the trust region shrinks
+ACCEPT_RATIO = 1e-3  # [-] below, the step is refused
+MAX_CORRECTIONS = 3  # back-substitutions that pull a step back to its rows
+RIDGE_SHARE = 0.01  # [-] of the Hessian's mean diagonal
+MIN_RIDGE = 1e-6
+TINY = 1e-300
+STUCK_SHARE = 0.01  # [-] of the violation: less is no progress
+STUCK_TRUST = 1e-3  # at which that is the programme's fault
+MAX_STUCK = 5  # iterations without progress before a programme is called infeasible
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +73,7 @@ class TrustSearch:
         self.multipliers = np.zeros(self.current.rows.size)
         self.history: list[SQPIteration] = []
         self.qp = ElasticQP(programme)
-        self.num_stuck = 0
+        self.stiffness, self.num_stuck, self.num_inner = 0.0, 0, 0
 
     @property
     def seconds(self) -> float:
@@ -96,7 +106,7 @@ class TrustSearch:
         gradient = np.asarray(gradient, dtype=np.float64)
         if not all(np.isfinite(part).all() for part in (gradient, hessian.data, jacobian.data)):
             return False
-        self.qp.set(gradient, hessian, jacobian, DAMPING)
+        self.qp.set(gradient, hessian, jacobian)
         return True
 
     def iterate(self) -> SolveStatus | None:
@@ -106,7 +116,7 @@ class TrustSearch:
         predicted = -step.model + self.penalty * (float(before.violations.sum()) - step.left)
         trial, actual = self.try_step(step, predicted)
         ratio = actual / max(predicted, 1e-300)
-        is_accepted = bool(ratio > 1e-3) and self.move(trial)
+        is_accepted = bool(ratio > ACCEPT_RATIO) and self.move(trial)
         self.resize(ratio if is_accepted else -1.0)
         if self.report(float(np.abs(trial.x - before.x).max(initial=0.0)), is_accepted):
             return SolveStatus.STOPPED
@@ -115,35 +125,70 @@ class TrustSearch:
     def solve_step(self) -> QPStep:
         """Solve the quadratic programme; raise the penalty while that makes the rows give way."""
         step = self.solve_qp(self.current.rows)
-        now = float(self.current.violations.sum())
-        while now > self.settings.tolerance and now - step.left < 0.1 * now and self.penalty < MAX_PENALTY:
+        now, is_held = float(self.current.violations.sum()), False
+        while now > self.settings.tolerance and now - step.left < 0.1 * now and not is_held:
             was = self.penalty
             self.penalty = min(3.0 * was, MAX_PENALTY)
-            firmer = self.solve_qp(self.current.rows)
-            if firmer.left > 0.99 * step.left:  # the trust region holds it back, not the penalty
+            firmer = self.solve_qp(self.current.rows) if was < MAX_PENALTY else step
+            is_held = firmer.left > 0.99 * step.left  # the trust region holds it back, not the penalty
+            if is_held:
                 self.penalty = was
-                break
-            step = firmer
+            else:
+                step = firmer
+        is_stuck = is_held and now - step.left < STUCK_SHARE * now and self.trust > STUCK_TRUST
+        self.num_stuck = self.num_stuck + 1 if is_stuck else 0
         self.multipliers = step.multipliers
         return step
 
     def solve_qp(self, rows: FloatArray) -> QPStep:
         x = self.current.x
         low, high = np.maximum(self.lower - x, -self.trust), np.minimum(self.upper - x, self.trust)
+        self.qp.stiffen(self.stiffness, DAMPING + self.stiffness * self.ridge)
         tolerance = QP_SHARE * self.settings.tolerance * (1.0 + abs(self.current.objective))
-        return self.qp.solve(rows, low, high, self.penalty, tolerance)
+        step = self.qp.solve(rows, low, high, self.penalty, tolerance)
+        self.num_inner += step.num_factors
+        return step
 
     def try_step(self, step: QPStep, predicted: float) -> tuple[Trial, float]:
-        """Evaluate the step, and its second-order correction where the rows bend too much; keep the better."""
+        """Evaluate the step, bend it back to the rows it left, and keep the best."""
         merit = self.current.merit(self.penalty)
         trial = self.evaluate(self.inside(step.d))
-        actual = merit - trial.merit(self.penalty)
-        if actual > 0.25 * predicted or not trial.is_finite:
+        if not trial.is_finite:
+            return trial, -np.inf
+        aim = self.current.rows + self.qp.linear(step.d)
+        actual, point = merit - trial.merit(self.penalty), trial
+        self.learn(step, trial)
+        for _ in range(MAX_CORRECTIONS):
+            if actual > GOOD_RATIO * predicted:
+                break
+            point = self.evaluate(np.clip(point.x + self.qp.correct(point.rows - aim), self.lower, self.upper))
+            gain = merit - point.merit(self.penalty)
+            if not gain > actual:
+                break
+            trial, actual = point, gain
+        if actual > POOR_RATIO * predicted:
             return trial, actual
-        bent = self.solve_qp(trial.rows - self.qp.linear(step.d))
+        bent = self.solve_qp(trial.rows - self.qp.linear(trial.x - self.current.x))
         second = self.evaluate(self.inside(bent.d))
         gain = merit - second.merit(self.penalty)
         return (second, gain) if gain > actual else (trial, actual)
+
+    @property
+    def ridge(self) -> float:
+        """What a unit of stiffness adds to the diagonal: the objective may not see a variable at all."""
+        return max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
+
+    def learn(self, step: QPStep, trial: Trial) -> None:
+        r"""Set the stiffness so that the model would have foretold the Lagrangian at the end of a step.
+
+        The Hessian knows nothing of how rows bend. What :math:`f + \lambda^T c` was above its model, measured in
+        :math:`H + \epsilon I`, is added to that metric for the next step.
+        """
+        d, now = step.d, self.current
+        seen = self.qp.curvature(d)
+        rows = float(step.multipliers @ (trial.rows - now.rows - self.qp.linear(d)))
+        objective = trial.objective - now.objective - self.qp.slope(d) - 0.5 * seen
+        self.stiffness = max(2.0 * (rows + objective), 0.0) / max(seen + self.ridge * float(d @ d), TINY)
 
     def inside(self, d: FloatArray) -> FloatArray:
         return np.clip(self.current.x + d, self.lower, self.upper)
@@ -160,10 +205,10 @@ class TrustSearch:
         return True
 
     def resize(self, ratio: float) -> None:
-        if ratio > 0.7:
+        if ratio > GOOD_RATIO:
             self.trust = min(2.0 * self.trust, MAX_TRUST)
-        elif ratio < 0.25:
-            self.trust *= 0.5 if ratio > 1e-3 else 0.35
+        elif ratio < POOR_RATIO:
+            self.trust *= 0.5 if ratio > ACCEPT_RATIO else 0.35
 
     def verdict(self, before: Trial, actual: float, predicted: float, is_accepted: bool) -> SolveStatus | None:
         tolerance = self.settings.tolerance
@@ -171,7 +216,7 @@ class TrustSearch:
         is_feasible = self.current.violation < tolerance
         if is_feasible and ((is_accepted and abs(actual) < scale) or predicted < 0.1 * scale):
             return SolveStatus.CONVERGED
-        if self.trust < MIN_TRUST:
+        if self.trust < MIN_TRUST or (self.num_stuck >= MAX_STUCK and not is_feasible):
             return SolveStatus.STALLED if is_feasible else SolveStatus.INFEASIBLE
         return None
 
@@ -187,7 +232,9 @@ class TrustSearch:
             self.penalty,
             self.seconds,
             is_accepted,
+            self.num_inner,
         )
+        self.num_inner = 0
         self.history.append(entry)
         notify = self.settings.on_iteration
         return bool(notify is not None and notify(entry))
