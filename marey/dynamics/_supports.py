@@ -42,7 +42,7 @@ class Supports:
     grips: BoolArray  # (F, P) which hold on rather than push
     floor_m: float
     lifted_m: float  # median height of the planted feet above the floor; 0 without any
-    heights: FloatArray  # (F,) [m] lowest heel or ball above the floor; toe ends tremble too much
+    heights: FloatArray  # (F,) [m] lowest heel or ball above the one floor, if there is one; toe ends tremble too much
     slide_m: FloatArray  # (F,) [m] how far the stillest point of a planted foot moves in SLIDE_WINDOW_S
     was_given: bool  # the contact track came with the motion
 
@@ -202,7 +202,7 @@ def _assemble(
                 active.append(widened(flags[:, m], slack))
                 grips.append(is_grip[:, m])
     planted = _planted_heights(soles)
-    lifted = float(np.median(planted)) - floor_m if len(planted) else 0.0
+    lifted = float(np.median(planted)) - floor_m if len(planted) and floor != "plants" else 0.0
     return Supports(
         np.array(limbs, dtype=np.int64),
         _stack(points, num_frames, 3),
@@ -212,7 +212,7 @@ def _assemble(
         _flag_table(grips, num_frames),
         floor_m,
         lifted,
-        _lowest(soles, num_frames) - floor_m,
+        _lowest(soles, num_frames) - floor_m if floor != "plants" else np.zeros(num_frames),
         _slide(soles, motion.rate_hz, num_frames),
         was_given,
     )
@@ -250,6 +250,7 @@ def _slide(soles: list[_Limb], rate_hz: float, num_frames: int) -> FloatArray:
         held = sole.flags[2 * half :] & sole.flags[: -2 * half] & sole.flags[half:-half]
         moved = np.where(held, np.hypot(step[..., 0], step[..., 2]), np.inf).min(axis=1)
         worst[half:-half] = np.maximum(worst[half:-half], np.where(np.isfinite(moved), scale * moved, 0.0))
+    worst[:half], worst[-half:] = worst[half], worst[-half - 1]
     return worst
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from marey.dynamics._split import centre_of_pressure, split_limbs
 from marey.dynamics._supports import FOOT_SLACK_M, Floor, Supports, find_supports
 from marey.kinematics import JointLimits
 from marey.motion import Contacts, Motion
+from marey.skeleton import Skeleton
 
 TOLERANCE: Final = 0.05  # [body weights] ([Fang2003]_ F26)
 RED_FACTOR: Final = 1.5  # amber up to this many tolerances
@@ -31,6 +33,7 @@ LASTING_S: Final = 0.08  # [s] standard deviation of the window of that mean
 LASTING_WEIGHT: Final = 3.0
 MOMENT_WEIGHT: Final = 0.5
 DETECTED_SLACK_S: Final = 0.03  # [s] detected contacts begin and end this precisely (two frames at 60 Hz)
+STENCIL_FRAMES: Final = 2.0  # a force that begins suddenly is felt this many frames off by five-point differences
 SLIDE_MM: Final = (30.0, 60.0)  # [mm in 0.1 s] amber and red: planted feet of clean walks reach 30
 PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walks reach 45, as soles are guessed
 LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
@@ -75,7 +78,7 @@ def validity(
         window_s: standard deviation of the window over which forces are averaged; by default 0.04 s, and 0 without a
             low-pass.
         slack_s: contacts may begin earlier and end later by this; by default what the detection and the window leave
-            open: 0.07 s for a capture, none for a smooth motion with its own contacts.
+            open: 0.07 s for a capture, two frames for a smooth motion with its own contacts.
         limits: joint limits to check as well.
         gravity: [m/s²] along -Y.
 
@@ -85,11 +88,11 @@ def validity(
     """
     window = window_s if window_s is not None else 0.0 if cutoff_hz is None else WINDOW_S
     _check_options(tolerance, gravity, slack_s, window)
-    body = Body.from_motion(motion) if body is None else body
+    body = _default_body(motion) if body is None else body
     dynamics = inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
     dynamics = replace(dynamics, wrench=averaged(dynamics.wrench, motion.rate_hz, window))
     is_detected = contacts is None and motion.contacts is None
-    slack = window + DETECTED_SLACK_S * is_detected if slack_s is None else slack_s
+    slack = _slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_supply(dynamics, supports)
     weighed = weigh_missing(supply.missing, supports.active.any(axis=1), motion.rate_hz)
@@ -101,6 +104,19 @@ def validity(
         tolerance,
     )
     return _report(motion, dynamics, supports, supply, weighed, checks)
+
+
+def _slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
+    return DETECTED_SLACK_S * is_detected + max(window_s, STENCIL_FRAMES / rate_hz)
+
+
+def _default_body(motion: Motion) -> Body:
+    return Body.from_motion(motion) if motion.translations is not None else _body_of(motion.skeleton)
+
+
+@lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs
+def _body_of(skeleton: Skeleton) -> Body:
+    return Body.from_skeleton(skeleton)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
