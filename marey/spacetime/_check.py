@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import JointTree, aggregate, point_motion
 from marey.spacetime._problem import Phase, Problem
-from marey.spacetime._support import Support, support_of
+from marey.spacetime._support import MOMENT_LABELS, Support, support_of
 
 STANDARD_GRAVITY = 9.81  # [m/s^2]
 LOADED = 0.2  # [mg] normal force above which the pressure point counts
@@ -136,7 +136,8 @@ def _check_support(phase: Phase, wrench: FloatArray, drift: float) -> _Support:
     normal = force @ support.normal
     sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
     cone = (sideways - support.friction * normal.clip(0.0)).clip(0.0)
-    moments = below[:, 1:].clip(0.0)  # the first row is the normal force
+    is_moment = np.array([label in MOMENT_LABELS for label in support.labels])
+    moments = below[:, is_moment].clip(0.0)
     return _Support(_largest(cone), _cop_excess(support, normal, below), _largest(moments), float(normal.min()), drift)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import pi
 from typing import Final
 
-from marey.spacetime._problem import Contact, Key, Phase, Problem
+from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
 
 BAR_HEIGHT_M: Final = 2.6
 LANDING_M: Final = 1.4  # ahead of the bar
@@ -16,6 +16,8 @@ PEG_SPACING_M: Final = 0.9
 PEG_HEIGHT_M: Final = 0.2
 HALF_STRIDE_M: Final = 0.09  # of the feet to both sides, the half width of the hips
 SHOULDER_M: Final = 0.198  # of the hands to both sides
+BAR_CLEAR_M: Final = 0.05  # of a forearm from the middle of a bar
+CALM: Final = Objective(accel=1.0, prior=0.3)
 
 
 def dismount(flight_s: float = 0.6) -> Problem:
@@ -37,18 +39,21 @@ def dismount(flight_s: float = 0.6) -> Problem:
         Key("pose", "landing", 1.0, joints=stance),
         Key("velocity", "landing", 1.0),
     )
-    return Problem(f"dismount-{flight_s:g}", phases, character="fang7", keys=keys, guess="hang")
+    return Problem(f"dismount-{flight_s:g}", phases, character="fang7", keys=keys, objective=CALM, guess="hang")
 
 
 def monkey_bars() -> Problem:
     """Monkey bars: four sections of 0.7 s, hands in turn, no flight."""
-    phases = []
+    phases: list[Phase] = []
+    keys: list[Key] = []
     for i in range(4):
-        side, sign = ("left", 1.0) if i % 2 == 0 else ("right", -1.0)
+        side, sign, free = ("left", 1.0, "right") if i % 2 == 0 else ("right", -1.0, "left")
         place = (sign * SHOULDER_M, BAR_REACH_M, i * BAR_SPACING_M)
         grip = Contact(f"{side}_hand", place, kind="grip", max_force=5.0)
         phases.append(Phase(f"bar {i + 1}", 0.7, (grip,)))
-    return Problem("monkey-bars", tuple(phases), guess="hang")
+        bar = (None, BAR_REACH_M, i * BAR_SPACING_M)
+        keys.append(Key("bar", f"bar {i + 1}", None, point=f"{free}_hand", target=bar, lower=BAR_CLEAR_M))
+    return Problem("monkey-bars", tuple(phases), keys=tuple(keys), objective=CALM, guess="hang")
 
 
 def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: str = "pegs") -> Problem:
@@ -67,7 +72,7 @@ def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: st
             for point in ("left_foot", "right_foot"):
                 if point not in held:
                     keys.append(Key("clearance", phase.name, None, point=point, lower=0.0))
-    return Problem(name, tuple(phases), keys=tuple(keys), guess="run")
+    return Problem(name, tuple(phases), keys=tuple(keys), objective=CALM, guess="run")
 
 
 def peg_leaping() -> Problem:
@@ -89,7 +94,8 @@ def space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> Problem:
         Key("pose", "float", 1.0, joints={**pose, "pitch": turn_rad}),
         Key("velocity", "float", 1.0),
     )
-    return Problem("space-spin", (Phase("float", duration_s),), keys=keys, gravity=0.0, span_s=0.2, guess="stand")
+    phase = Phase("float", duration_s, span_s=0.2)
+    return Problem("space-spin", (phase,), keys=keys, objective=CALM, gravity=0.0, guess="stand")
 
 
 EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {

@@ -57,6 +57,16 @@ def contact_rows(layout: Layout, phase: int, instants: IntArray) -> Rows:
     support = support_of(layout.timeline.phases[phase])
     round_label = "strength of the grip" if support.friction is None else "friction cone"
 
+    if support.friction is not None:
+
+        def flat(state: BodyState, _: FloatArray) -> tuple[Jet, Coefficients]:
+            force, moment = support_wrench(state, instants, contact, layout)
+            return Jet.stack([force, moment]).mapped(support.matrix), None
+
+        shape = (len(instants), len(support.lower))
+        lower, upper = (np.broadcast_to(end, shape) for end in (support.lower, support.upper))
+        return Rows(instants, lower, upper, support.labels, flat)
+
     def evaluate(state: BodyState, _: FloatArray) -> tuple[Jet, Coefficients]:
         force, moment = support_wrench(state, instants, contact, layout)
         _, slope = support.round_row(force.value)

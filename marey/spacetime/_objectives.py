@@ -25,7 +25,7 @@ ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
 MIN_SHARE: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
-ROOT_SHARE: Final = 0.01  # [-] of the body's mass: the turn of the whole body costs next to nothing
+ROOT_SHARE: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
 JERK_INSET: Final = 0.05  # [-] of a span: both ends of a difference lie inside one span
 RIDGE: Final = 1e-6  # makes the Hessian definite
 

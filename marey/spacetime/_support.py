@@ -10,6 +10,10 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.spacetime._problem import Contact, Phase
 
+CONE_SIDES: Final = 8  # of the pyramid inside the friction cone
+PRESSURE: Final = "pressure inside the support"
+TWIST: Final = "twist about the normal"
+MOMENT_LABELS: Final = (PRESSURE, TWIST)
 CONE_SMOOTHING: Final = 1e-2  # [mg] rounds the tip of the friction cone, where its gradient jumps
 
 
@@ -92,10 +96,10 @@ def _feet(contacts: tuple[Contact, ...], phase: str) -> Support:
     hull = _hull(np.stack([corners @ along, corners @ across], axis=1))
     points = hull[:, :1] * along + hull[:, 1:] * across
     twist, cap = max(c.twist_m for c in contacts), sum(c.max_force for c in contacts)
-    matrix, labels = _foot_rows(points, normal, twist)
+    friction = min(c.friction for c in contacts)
+    matrix, labels = _foot_rows(points, (normal, along, across), twist, friction)
     lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
     upper[0] = cap
-    friction = min(c.friction for c in contacts)
     return Support(centre, normal, matrix, lower, upper, labels, points, friction, cap)
 
 
@@ -107,7 +111,9 @@ def _corners(contact: Contact) -> FloatArray:
     return corners + np.asarray(contact.position)
 
 
-def _foot_rows(points: FloatArray, normal: FloatArray, twist_m: float) -> tuple[FloatArray, tuple[str, ...]]:
+def _foot_rows(
+    points: FloatArray, frame: tuple[FloatArray, FloatArray, FloatArray], twist_m: float, friction: float
+) -> tuple[FloatArray, tuple[str, ...]]:
     r"""Normal force, an edge of the hull each, and the twist to both sides.
 
     A force at the point :math:`p` of the plane has the moment :math:`n = p \times f`. The point is on the inner side
@@ -115,15 +121,20 @@ def _foot_rows(points: FloatArray, normal: FloatArray, twist_m: float) -> tuple[
     :math:`N \cdot (e \times (p - a)) \ge 0`, hence :math:`e \cdot n - e \cdot (a \times N) f_n \ge 0`: nothing is
     divided by the force.
     """
+    normal, along, across = frame
     rows = [np.concatenate([normal, np.zeros(3)])]
     labels = ["normal force"]
     for start, end in zip(points, np.roll(points, -1, axis=0), strict=True):
         edge = (end - start) / np.linalg.norm(end - start)
         rows.append(np.concatenate([-(edge @ np.cross(start, normal)) * normal, edge]))
-        labels.append("pressure inside the support")
+        labels.append(PRESSURE)
+    for angle in np.arange(CONE_SIDES) * 2.0 * np.pi / CONE_SIDES:
+        side = np.cos(angle) * along + np.sin(angle) * across
+        rows.append(np.concatenate([friction * np.cos(np.pi / CONE_SIDES) * normal - side, np.zeros(3)]))
+        labels.append("friction cone")
     for sign in (1.0, -1.0):
         rows.append(np.concatenate([twist_m * normal, sign * normal]))
-        labels.append("twist about the normal")
+        labels.append(TWIST)
     return np.array(rows), tuple(labels)
 
 
