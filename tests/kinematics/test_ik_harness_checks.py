@@ -56,7 +56,7 @@ def test_engell_04_angles_give_the_rotation_back_at_any_place_and_at_both_locks(
 
 
 def test_engell_04_beside_a_lock_the_third_angle_is_given_up_at_the_cost_of_the_sine():
-    """The source gives up the third angle where the sine is below 1e-8: 1e-10 cannot hold there, twice the sine does."""
+    """The source gives up the third angle where the sine is below 1e-8: 1e-10 cannot hold there; twice the sine can."""
     rotations = locked(np.random.default_rng(5), 1000, [1e-9, -3e-9, 9e-9])
     angles = chart_coordinates(rotations.wxyz, ZYZ)
     assert np.abs(from_angles(angles) - rotations.matrix()).max() < 2.0 * LOCK_SINE + 1e-12
