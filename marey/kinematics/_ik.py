@@ -19,9 +19,12 @@ from marey.kinematics._limits import JointLimits
 from marey.kinematics._tasks import ComTask, PoseTask, Task
 from marey.lie import SO3
 from marey.models import PoseModel
+from marey.numerics import SolveStatus
 from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
 
+OUT_OF_ITERATIONS: Final = 2  # how a solver ended
+WITHOUT_END: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
 RESTARTS: Final = 6  # starts to try after the first, when none was given
 HELD_RAD: Final = 1e-9  # [rad] a pose inside the limits to this needs no repair
 NO_HISTORY: Final = np.zeros((0, 4))
@@ -65,7 +68,7 @@ def solve_ik(
         ``"pg-armijo"``: projected gradient, ``variant`` ``"bb"`` or ``"unit"`` ([Engell2012]_'s own).
         ``"projected-cg"``, ``"projected-dogleg"``.
         ``"pseudo-inverse"``, ``"dls"`` (``step`` is the damping [m]), ``"svd-clamp"``.
-        ``"jacobian-transpose"``: ``variant`` ``"fixed"`` (``step`` in units of 0.2 m), ``"buss"`` or
+        ``"jacobian-transpose"``: ``variant`` ``"fixed"`` (``step`` in mean bones), ``"buss"`` or
         ``"meredith-maddock"``.
         ``"ccd"``; ``"two-bone"``: the analytic limb above each goal.
 
@@ -106,6 +109,8 @@ def solve_ik(
     moved = 0.0 if limits is None else violation(problem, guess, limits)
     tries = (RESTARTS if start is None else 0) if restarts is None else whole(restarts, "restarts", 0)
     outcome = solve_guess(run, guess, method, body, limits, restarts=tries)
+    if outcome.stop == OUT_OF_ITERATIONS and method in WITHOUT_END and max_iterations is None:
+        outcome = nearest(run, guess, outcome)
     result = _result(run, guess, outcome, tasks, limits, moved, body)
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
@@ -178,14 +183,14 @@ def solve_guess(
 ) -> Outcome:
     """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
     solver = method_named(method)[0]
-    best = _hold(run, guess, solver(run, guess), limits)
+    best = _hold(run, guess, solver(run, guess), limits, method)
     if best.stop == 0 or not restarts:
         return best
     kept = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
     for other in other_starts(run, body, restarts):
-        tried = _hold(run, other, solver(run, other), limits)
+        tried = _hold(run, other, solver(run, other), limits, method)
         iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
         if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
             best, kept, errors = tried, other, run.errors.copy()
@@ -193,6 +198,22 @@ def solve_guess(
             break
     guess.root[:], guess.wxyz[:], guess.x[:], run.errors[:] = kept.root, kept.wxyz, kept.x, errors
     return best._replace(iterations=iterations, evaluations=evaluations)
+
+
+def nearest(run: Run, guess: Guess, outcome: Outcome) -> Outcome:
+    """Tell goals that are out of reach from those that a method without an end missed: only then take the nearest pose.
+
+    Such a method steps about an unreachable goal for ever; the default goes on from its pose, and decides.
+    """
+    other = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
+    default = method_named("projected-lm")[1]
+    judge = replace(run, errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
+    more = projected_lm(judge, other)
+    if status_of(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
+        return outcome
+    guess.root[:], guess.wxyz[:], guess.x[:], run.errors[:] = other.root, other.wxyz, other.x, judge.errors
+    tries = outcome.evaluations + more.evaluations
+    return more._replace(iterations=outcome.iterations + more.iterations, evaluations=tries)
 
 
 def violation(problem: Problem, guess: Guess, limits: JointLimits) -> float:
@@ -204,10 +225,12 @@ def violation(problem: Problem, guess: Guess, limits: JointLimits) -> float:
     return violation_of(problem.bounds, guess.wxyz)
 
 
-def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None) -> Outcome:
+def _hold(run: Run, guess: Guess, outcome: Outcome, limits: JointLimits | None, method: str) -> Outcome:
     """Bring the pose of a method that ignores limits into them: go on with the one that keeps them."""
+    if limits is None or (method == "projected-lm" and run.problem.bounds is not None):
+        return outcome
     allowed = HELD_RAD if run.space is None else ALLOWED_RAD
-    if limits is None or violation(run.problem, guess, limits) <= allowed:
+    if violation(run.problem, guess, limits) <= allowed:
         return outcome
     if run.problem.bounds is not None:
         more = projected_lm(run, guess)

@@ -15,7 +15,6 @@ POINT: Final = 0  # a point of the body shall be at a place
 ORIENTATION: Final = 1  # a joint shall be turned as given
 LOOK_AT: Final = 2  # an axis of a joint shall pass through a place
 COM: Final = 3  # the centre of mass shall be at a place
-UNIT_M: Final = 0.20  # [m] the unit of length in [Engell2012]_, so that its steps and dampings can be given as printed
 
 
 class Tree(NamedTuple):

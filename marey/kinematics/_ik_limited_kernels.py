@@ -328,6 +328,8 @@ def solve_limited(
         if won < STILL * cost and change < STILL_STEP:
             status = STATIONARY
             break
+    if enter_bounds(bounds, state.wxyz) > 0.0:  # where cells of a field meet, one projection may leave a little over
+        cost = pose_cost(layout, targets, active, state)
     if all_reached(layout.blocks.tolerances, active, state.errors) and (status == STATIONARY or not seek_optimum):
         status = REACHED
     root[:], wxyz[:], errors[:] = state.root, state.wxyz, state.errors

@@ -43,7 +43,9 @@ Root = Literal["free", "turn", "fixed"]
 ROOTS: Final = ("free", "turn", "fixed")
 LEVEL: Final = 1e-4  # [-] weight of a level relative to the one above: 1 m missed below costs at most 0.1 mm above
 TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
-ROOT_PLACE, ROOT_TURN = 0.03, 0.3  # [-] mobility of the root: limbs move first, a hand does not drag the body along
+ROOT_PLACE, ROOT_TURN = 0.64, 0.3  # [-] mobility of the root, its place in mean bones: limbs move first
+SHORT_M: Final = 1e-9  # [m] a bone shorter than this is none
+ONLY_M: Final = 0.2  # [m] unit of a body without bones
 CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
 
 
@@ -61,6 +63,7 @@ class Problem:
     seek_optimum: bool  # springs, or several levels: stop at the optimum, not at the tolerance
     spring_weight: float  # of a pose task, its level counted; 0 without one
     spring_pose: Pose | None
+    unit_m: float  # [m] mean bone
     bounds: Bounds | None  # the limits, boxes too; None for a kind that only Python knows
     kept: tuple[object, ...]  # objects whose identity is part of the cache's key
 
@@ -145,9 +148,20 @@ def _compile(
         several,
         weight,
         pose,
+        mean_bone(skeleton),
         bounds_of(limits),
         (skeleton, limits, *tasks),
     )
+
+
+def mean_bone(skeleton: Skeleton) -> float:
+    """Mean length of the bones [m], those without length apart: the unit of steps and dampings, so size is no matter.
+
+    It is 0.20 m for a CMU body, the unit that [Engell2012]_ states.
+    """
+    lengths = np.linalg.norm(skeleton.offsets[1:], axis=1)
+    long = lengths[lengths > SHORT_M]
+    return float(long.mean()) if len(long) else ONLY_M
 
 
 def joint_index(skeleton: Skeleton, joint: str | int) -> int:
@@ -251,7 +265,7 @@ def _mass(skeleton: Skeleton, is_needed: bool) -> Mass:
 
 def _mobility(skeleton: Skeleton, root: Root, frozen_joints: Sequence[str | int]) -> FloatArray:
     mobility = np.ones(skeleton.num_joints + 1)
-    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_PLACE
+    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_PLACE * mean_bone(skeleton) ** 2
     mobility[0] = 0.0 if root == "fixed" else ROOT_TURN
     for joint in frozen_joints:
         mobility[joint_index(skeleton, joint)] = 0.0

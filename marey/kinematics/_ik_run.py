@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
-from marey.kinematics._ik_layout import COM, UNIT_M, Box
+from marey.kinematics._ik_layout import COM, Box
 from marey.kinematics._ik_problem import Problem
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import BoxLimits
@@ -289,6 +289,7 @@ def _gradient(run: Run, guess: Guess, code: int, option: float) -> Outcome:
             p.seek_optimum,
             code,
             option,
+            p.unit_m,
             run.history,
         )
     )
@@ -327,7 +328,7 @@ def dls(run: Run, guess: Guess) -> Outcome:
     """Damped least squares with a constant damping; each pose is clamped."""
     from marey.kinematics._solvers_newton_kernels import DLS
 
-    return _newton(run, guess, DLS, 0.3 * UNIT_M if run.step is None else run.step)
+    return _newton(run, guess, DLS, 0.3 * run.problem.unit_m if run.step is None else run.step)
 
 
 def svd_clamp(run: Run, guess: Guess) -> Outcome:

