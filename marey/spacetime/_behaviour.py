@@ -155,6 +155,13 @@ class BehaviourSpace:
             raise UnknownNameError("pose", name, f"behaviour '{self.name}'", self.poses)
         return self.poses[name]
 
+    def with_energy(self, energy: float = ENERGY) -> BehaviourSpace:
+        """Return the space with enough coordinates for a share of the variance, between 7 and 10 of those there."""
+        rest = self.residual_variance * (len(self.columns) - self.dimension)
+        shares = np.cumsum(self.variances) / (float(self.variances.sum()) + rest)
+        enough = int(np.searchsorted(shares, energy - 1e-12)) + 1
+        return self.truncated(min(int(np.clip(enough, MIN_DIMENSION, MAX_DIMENSION)), self.dimension))
+
     def truncated(self, dimension: int) -> BehaviourSpace:
         """Return the space with fewer coordinates; the variance left out goes to the residual."""
         from dataclasses import replace

@@ -123,6 +123,12 @@ def _sample(tree: JointTree, body: Body, motion: Motion, window: str | None) -> 
 def _window(motion: Motion, phases: tuple[Phase, ...], window: str | None) -> slice:
     if window is None:
         return slice(0, motion.num_frames)
+    if window == "stance":
+        stances = [phase for phase in phases if phase.kind == "left" and 0 < phase.start and phase.stop < motion.num_frames]
+        if not stances:
+            raise InputError(f"clip '{motion.name}' never stands on its left foot alone", "Leave it out")
+        middles = [(phase.start + phase.stop) // 2 for phase in stances]
+        return slice(middles[0], max(middles[-1] + 1, middles[0] + 4))
     flights = [phase for phase in phases if phase.kind == "flight"]
     if window != "flight" or not flights:
         raise InputError(f"clip '{motion.name}' has no {window}", "Leave it out, or fit whole clips")

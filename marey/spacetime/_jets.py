@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 
-LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE = range(7)
+LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE, POSITIVE_ROOT = range(8)
 
 
 class Tape:
@@ -77,6 +77,10 @@ class Jet:
     def root(self) -> Jet:
         """Square root."""
         return self.tape.append(ROOT, self.register, self.register)
+
+    def positive_root(self) -> Jet:
+        r"""Square root of the positive part, with a round corner: :math:`\sqrt{(x + \sqrt{x^2 + \epsilon})/2}`."""
+        return self.tape.append(POSITIVE_ROOT, self.register, self.register)
 
     def reciprocal(self) -> Jet:
         """One over it."""

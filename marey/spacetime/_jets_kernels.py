@@ -8,7 +8,8 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 
-LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE = 0, 1, 2, 3, 4, 5, 6
+LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE, POSITIVE_ROOT = 0, 1, 2, 3, 4, 5, 6, 7
+ROUNDING = 1e-12  # [square of the argument's unit] rounds the corner of the positive root; see ``_jets``
 
 
 @kernel
@@ -50,6 +51,11 @@ def _derivatives(code: int, x: float) -> tuple[float, float, float, float]:
     if code == RECIPROCAL:
         f = 1.0 / x
         return f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f
+    if code == POSITIVE_ROOT:
+        w = math.sqrt(x * x + ROUNDING)
+        f = math.sqrt(0.5 * (w + x)) if x > 0.0 else math.sqrt(0.5 * ROUNDING / (w - x))
+        u = x / w
+        return f, 0.5 * f / w, f * (0.25 - 0.5 * u) / w**2, f * (-0.375 - 0.75 * u + 1.5 * u * u) / w**3
     s, c = math.sin(x), math.cos(x)
     if code == SINE:
         return s, c, -s, -c

@@ -28,7 +28,6 @@ from marey.spacetime._jets import (
     unit,
 )
 
-STRETCH_EPS: Final = 1e-12  # [m^4] rounds the corner of the stretched leg; 1e-6 would move the foot by 0.2 mm
 NUM_VARIABLES: Final = 8  # root position 3, root angles 3, swivel, heel lift
 NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
 NUM_PLANT: Final = 9
@@ -152,8 +151,7 @@ def _thigh(leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet) -> t
     length = square.root()
     n = scaled(line, length.reciprocal())
     x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
-    w = -(x * x) + l1**2
-    r = ((w + (w * w + STRETCH_EPS).root()) * 0.5).root()
+    r = (-(x * x) + l1**2).positive_root()
     side = _knee_side(n, plant, swivel)
     along = unit(added(scaled(n, x), scaled(side, r)))
     hinge = cross(side, n)

@@ -104,10 +104,10 @@ def fill_guess(scene: Scene, start: Seat, end: Seat, crouch_m: float) -> None:
     _set_free(variables, layout.angles, lambda t: _turning(scene, t, *turns))
     for (first, _), curves in layout.roots:
         _set_free(variables, curves, lambda t, p=first: _held(scene, t, p, start, end, crouch_m))
-    _throw(scene)
+    throw(scene)
 
 
-def _throw(scene: Scene) -> None:
+def throw(scene: Scene) -> None:
     """Set lift-off and velocity of every flight from where the body leaves and lands."""
     layout, variables = scene.layout, scene.variables
     state = scene.maker.poses.evaluate(variables.values[: layout.num_coefficients])

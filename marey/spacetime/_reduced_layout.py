@@ -16,6 +16,7 @@ NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
 LEG_SLOTS: Final = 8  # swivel and heel lift of a planted leg, or eight angles of a free one
 ROOT_SCALE_M: Final = 0.1
 ANGLE_SCALE: Final = 0.2  # [rad]
+FLIGHT_SHARE: Final = 0.75  # spans in flight are shorter: momentum must hold between nodes without any force to help
 MIN_SPANS: Final = 2  # of a curve that lives in one phase only
 
 
@@ -108,7 +109,7 @@ def lay_out(problem: Problem, dimension: int) -> Layout:
     phases = problem.phases
     edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
     contacts = [_feet_of(phase.name, phase.contacts) for phase in phases]
-    spans = [phase.span_s or problem.span_s for phase in phases]
+    spans = [phase.span_s or problem.span_s * (FLIGHT_SHARE if phase.is_flight else 1.0) for phase in phases]
     breaks = [_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
     layout = Layout(edges, breaks, contacts)
     everything = (0, len(phases))

@@ -62,8 +62,7 @@ def solver_instants(layout: Layout, roll: Roll, extra: tuple[tuple[int, float], 
         quarters = [
             a + share * (b - a)
             for a, b in zip(breaks[:-1], breaks[1:], strict=True)
-            for share in (0.25, 0.75)
-            if _is_busy(layout, roll, phase, 0.5 * (a + b))
+            for share in _shares(layout, roll, phase, a, b)
         ]
         own = [t for p, t in extra if p == phase]
         times = np.sort(np.concatenate([breaks, middles, quarters, own]))
@@ -137,6 +136,16 @@ def heel_stop(layout: Layout, roll: Roll, interval: Interval) -> float:
     knots = interval.curves.spline.breaks
     early = knots[knots <= start + roll.heel_s + SNAP_S]
     return float(max(early[-1], knots[1])) if len(knots) > 2 else start
+
+
+def _shares(layout: Layout, roll: Roll, phase: int, start: float, stop: float) -> tuple[float, ...]:
+    """Where a span is looked at besides its ends and middle: more where forces change fast."""
+    if not _is_busy(layout, roll, phase, 0.5 * (start + stop)):
+        return ()
+    beside = [p for p in (phase - 1, phase + 1) if 0 <= p < layout.num_phases and layout.is_flight(p)]
+    edges = [float(layout.edges[max(p, phase)]) for p in beside]
+    near = any(abs(edge - t) < SNAP_S for edge in edges for t in (start, stop))
+    return (0.125, 0.25, 0.75, 0.875) if near else (0.25, 0.75)
 
 
 def _is_busy(layout: Layout, roll: Roll, phase: int, time: float) -> bool:

@@ -21,6 +21,7 @@ from marey.spacetime._reduced_variables import Variables
 MAX_STRETCH: Final = 0.992  # of the leg's length
 STRETCH_SCALE: Final = 2.5  # half of five per unit of length ratio: the row is its square
 MOMENTUM_SCALE: Final = 0.2
+FLIGHT_MOMENT: Final = 0.02  # [mg m] about each axis, at nodes in flight
 CLEARANCE_SCALE: Final = 3.0
 JOINT_SCALES: Final = (3.0, 0.3)  # leg angles, leg velocities where phases meet
 COM_SCALES: Final = (10.0, 3.0)  # centre of mass, its velocity where phases meet
@@ -101,6 +102,24 @@ def momentum_rows(scene: Scene) -> RowGroup:
     return RowGroup(
         "angular momentum in flight", zero, zero, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
         scene.nodes.times[nodes], globals=extra,
+    )  # fmt: skip
+
+
+def moment_rows(scene: Scene) -> RowGroup:
+    """No moment about the centre of mass in flight, to a small share of the weight: momentum holds between nodes."""
+    flying = scene.maker.poses.flying
+    nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
+
+    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+        values = frame.wrench[nodes, 3 + axes]
+        if frame.wrench_blocks is None:
+            return values, no_blocks()
+        return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
+
+    end = np.full(len(nodes), FLIGHT_MOMENT)
+    return RowGroup(
+        "moment in flight", -end, end, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
+        scene.nodes.times[nodes],
     )  # fmt: skip
 
 

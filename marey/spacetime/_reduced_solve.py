@@ -21,6 +21,7 @@ from marey.spacetime._reduced_physics import (
     com_joint_rows,
     leg_joint_rows,
     limit_rows,
+    moment_rows,
     momentum_rows,
     stretch_rows,
     wrench_rows,
@@ -93,7 +94,7 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
         clearance_rows(scene, floor),
     ]
     if settings.has_physics:
-        groups += [wrench_rows(scene), momentum_rows(scene)]
+        groups += [wrench_rows(scene), momentum_rows(scene), moment_rows(scene)]
     objective = ReducedObjective(scene, problem.objective, border_prior(scene, settings.border_weight))
     programme = ReducedProgramme(scene, groups, objective)
     return Built(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
