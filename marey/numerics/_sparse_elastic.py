@@ -45,34 +45,26 @@ class ElasticQP:
         self.above = np.flatnonzero(np.isfinite(upper) & ~is_equal)
         self.below = np.flatnonzero(np.isfinite(lower) & ~is_equal)
         self.num_variables = programme.lower.size
-        self.stiffness = 0.0
-        self.pattern: tuple[IntArray, ...] = ()
-        self.system: BandSystem | None = None
+        self.columns: Columns | None = None
 
     def set(self, gradient: FloatArray, hessian: Any, jacobian: Any) -> None:
         """Take the derivatives at an iterate."""
-        hessian, jacobian = _canonical(hessian), _canonical(jacobian)
-        pattern = (hessian.indptr, hessian.indices, jacobian.indptr, jacobian.indices)
-        if self.system is None or not _same(self.pattern, pattern):
-            self._lay_out(hessian, jacobian, pattern)
-        self.H.data[:] = hessian.data[self.hessian_entries]
-        self.J.data[:] = jacobian.data[self.jacobian_entries]
-        system = self.system
-        assert system is not None
-        system.set_hessian(self.H.data)
-        system.set_jacobian(self.J.data)
+        if self.columns is None or not self.columns.fits(hessian, jacobian):
+            self.columns = Columns(hessian, jacobian, self.free)
+            self.system = BandSystem(self.columns.H, self.columns.J)
+        self.H, self.J = self.columns.take(hessian, jacobian)
+        self.system.set_jacobian(self.J.data)
         self.gradient = gradient[self.free]
         self.plain = self.H.data.copy()
         self.mean_curvature = float(self.H.diagonal().mean()) if self.free.size else 0.0
-        self.solver = InteriorPoint(system, self.H, self.J)
+        self.solver = InteriorPoint(self.system, self.H, self.J)
+        self.stiffen(0.0, 0.0)
 
     def stiffen(self, stiffness: float, ridge: float) -> None:
         """Multiply the Hessian by 1 + stiffness, and add the ridge to its diagonal."""
-        system = self.system
-        assert system is not None
         self.stiffness = stiffness
         self.H.data[:] = (1.0 + stiffness) * self.plain
-        system.set_hessian(self.H.data)
+        self.system.set_hessian(self.H.data)
         self.solver.damping = ridge
 
     def curvature(self, d: FloatArray) -> float:
@@ -120,11 +112,30 @@ class ElasticQP:
         indices = np.concatenate([self.equal, self.above, self.below])
         return Sides(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
 
-    def _lay_out(self, hessian: Any, jacobian: Any, pattern: tuple[IntArray, ...]) -> None:
-        self.pattern = tuple(part.copy() for part in pattern)
-        self.H, self.hessian_entries = _selected(hessian, self.free, is_square=True)
-        self.J, self.jacobian_entries = _selected(jacobian, self.free, is_square=False)
-        self.system = BandSystem(self.H, self.J)
+
+class Columns:
+    """Free columns of H and J for one pattern; an iteration only brings new values."""
+
+    def __init__(self, hessian: Any, jacobian: Any, free: IntArray) -> None:
+        hessian, jacobian = _canonical(hessian), _canonical(jacobian)
+        self.pattern = tuple(part.copy() for part in _pattern(hessian, jacobian))
+        self.H, self.hessian_entries = _selected(hessian, free, is_square=True)
+        self.J, self.jacobian_entries = _selected(jacobian, free, is_square=False)
+
+    def fits(self, hessian: Any, jacobian: Any) -> bool:
+        """Whether the pattern is still the same."""
+        pattern = _pattern(_canonical(hessian), _canonical(jacobian))
+        return all(np.array_equal(one, other) for one, other in zip(self.pattern, pattern, strict=True))
+
+    def take(self, hessian: Any, jacobian: Any) -> tuple[Any, Any]:
+        """H and J with new values; the same matrices at every call."""
+        self.H.data[:] = _canonical(hessian).data[self.hessian_entries]
+        self.J.data[:] = _canonical(jacobian).data[self.jacobian_entries]
+        return self.H, self.J
+
+
+def _pattern(hessian: Any, jacobian: Any) -> tuple[IntArray, ...]:
+    return hessian.indptr, hessian.indices, jacobian.indptr, jacobian.indices
 
 
 def _canonical(matrix: Any) -> Any:
@@ -133,10 +144,6 @@ def _canonical(matrix: Any) -> Any:
         matrix = _sparse.csc_array(matrix, copy=True)
         matrix.sum_duplicates()
     return matrix
-
-
-def _same(one: tuple[IntArray, ...], other: tuple[IntArray, ...]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _selected(matrix: Any, free: IntArray, *, is_square: bool) -> tuple[Any, IntArray]:

@@ -76,6 +76,8 @@ class InteriorPoint:
 
     def correct(self, shift: FloatArray) -> FloatArray:
         """Change of the last step if rows are off by a shift ``(m,)`` and the same stay active; a back-substitution."""
+        if not self.num_factors:
+            return np.zeros(self.gradient.size)
         return -self.system.solve(self.transposed @ (self.row_weights * shift))
 
     def _start(self) -> Point:

@@ -60,12 +60,22 @@ def solve_sqp(
     if trust <= 0.0 or penalty <= 0.0 or tolerance <= 0.0:
         raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
     x = _inside(programme, frozen(start, None, name="start"))
-    from marey.numerics._sqp_trust import TrustSearch
-
     settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
-    result = TrustSearch(programme, x, settings).run()
+    result = _search(programme, x, settings, method, projection)
     raise_if_asked("SQP", result.status, result.advice, result, on_failure)
     return result
+
+
+def _search(
+    programme: Programme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
+) -> SQPResult:
+    if method == "fang2003":
+        from marey.numerics._sqp_fang import ProjectedSearch
+
+        return ProjectedSearch(programme, x, settings, projection).run()
+    from marey.numerics._sqp_trust import TrustSearch
+
+    return TrustSearch(programme, x, settings).run()
 
 
 def _inside(programme: Programme, x: FloatArray) -> FloatArray:

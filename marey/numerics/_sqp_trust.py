@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from marey.base import FloatArray, frozen
+from marey.base import FloatArray
 from marey.numerics._sparse_elastic import ElasticQP, QPStep
-from marey.numerics._sqp_programme import (
-    Programme,
-    SQPIteration,
-    SQPResult,
-    SQPSettings,
-    row_violations,
-    worst_rows,
-)
+from marey.numerics._sqp_programme import Programme, SQPResult, SQPSettings
+from marey.numerics._sqp_record import Record, Trial
 from marey.numerics._status import SolveStatus
 
 MAX_TRUST = 2.0
@@ -32,93 +22,50 @@ MAX_CORRECTIONS = 3  # back-substitutions that pull a step back to its rows
 RIDGE_SHARE = 0.01  # [-] of the Hessian's mean diagonal
 MIN_RIDGE = 1e-6
 TINY = 1e-300
+STILL_TRUST = 0.01  # below, a small predicted fall says little
 STUCK_SHARE = 0.01  # [-] of the violation: less is no progress
 STUCK_TRUST = 1e-3  # at which that is the programme's fault
 MAX_STUCK = 5  # iterations without progress before a programme is called infeasible
-
-
-@dataclass(slots=True, eq=False)
-class Trial:
-    """A point and what the programme says of it."""
-
-    x: FloatArray  # (n,)
-    objective: float
-    rows: FloatArray  # (m,)
-    violations: FloatArray  # (m,)
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the programme could be told here."""
-        return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
-
-    @property
-    def violation(self) -> float:
-        """Largest violation of a row."""
-        return float(self.violations.max(initial=0.0))
-
-    def merit(self, penalty: float) -> float:
-        """Exact penalty; infinite where the programme cannot be told."""
-        return self.objective + penalty * float(self.violations.sum()) if self.is_finite else np.inf
 
 
 class TrustSearch:
     """The moving state of one solve."""
 
     def __init__(self, programme: Programme, x: FloatArray, settings: SQPSettings) -> None:
-        self.start_time = time.perf_counter()
-        self.programme, self.settings = programme, settings
+        self.settings, self.record = settings, Record(programme, settings)
         self.trust, self.penalty = settings.trust, settings.penalty
         self.lower, self.upper = programme.lower, programme.upper
-        self.current = self.best = self.evaluate(x)
+        self.current = self.record.evaluate(x)
+        self.record.keep(self.current)
         self.multipliers = np.zeros(self.current.rows.size)
-        self.history: list[SQPIteration] = []
         self.qp = ElasticQP(programme)
         self.stiffness, self.num_stuck, self.num_inner = 0.0, 0, 0
 
-    @property
-    def seconds(self) -> float:
-        """Wall time since the start."""
-        return time.perf_counter() - self.start_time
-
-    def evaluate(self, x: FloatArray) -> Trial:
-        objective, rows = self.programme.values(x)
-        rows = np.asarray(rows, dtype=np.float64)
-        return Trial(x, float(objective), rows, row_violations(self.programme, rows))
-
     def run(self) -> SQPResult:
-        if not self.current.is_finite or not self.differentiate():
-            return self.result(SolveStatus.NOT_FINITE)
-        status = None
+        """Iterate until something ends it."""
+        status = None if self.current.is_finite and self.differentiate() else SolveStatus.NOT_FINITE
         while status is None:
-            status = self.spent() or self.iterate()
-        return self.result(status)
-
-    def spent(self) -> SolveStatus | None:
-        """Whether a quota is used up."""
-        if len(self.history) >= self.settings.max_iterations:
-            return SolveStatus.ITERATION_LIMIT
-        limit = self.settings.time_limit_s
-        return SolveStatus.TIME_LIMIT if limit is not None and self.seconds >= limit else None
+            status = self.record.spent() or self.iterate()
+        return self.record.result(status, self.multipliers)
 
     def differentiate(self) -> bool:
         """Hand the derivatives at the current point to the quadratic programme, if they are finite."""
-        gradient, hessian, jacobian = self.programme.derivatives(self.current.x)
-        gradient = np.asarray(gradient, dtype=np.float64)
-        if not all(np.isfinite(part).all() for part in (gradient, hessian.data, jacobian.data)):
-            return False
-        self.qp.set(gradient, hessian, jacobian)
-        return True
+        found = self.record.derivatives(self.current.x)
+        if found is not None:
+            self.qp.set(*found)
+        return found is not None
 
     def iterate(self) -> SolveStatus | None:
         """One quadratic programme, its correction if needed, and the verdict; a status ends the search."""
-        before = self.current
+        before, self.num_inner = self.current, 0
         step = self.solve_step()
         predicted = -step.model + self.penalty * (float(before.violations.sum()) - step.left)
         trial, actual = self.try_step(step, predicted)
-        ratio = actual / max(predicted, 1e-300)
+        ratio = actual / max(predicted, TINY)
         is_accepted = bool(ratio > ACCEPT_RATIO) and self.move(trial)
         self.resize(ratio if is_accepted else -1.0)
-        if self.report(float(np.abs(trial.x - before.x).max(initial=0.0)), is_accepted):
+        length = float(np.abs(self.current.x - before.x).max(initial=0.0))
+        if self.record.report(self.current, length, self.trust, self.penalty, is_accepted, self.num_inner):
             return SolveStatus.STOPPED
         return self.verdict(before, actual, predicted, is_accepted)
 
@@ -152,7 +99,7 @@ class TrustSearch:
     def try_step(self, step: QPStep, predicted: float) -> tuple[Trial, float]:
         """Evaluate the step, bend it back to the rows it left, and keep the best."""
         merit = self.current.merit(self.penalty)
-        trial = self.evaluate(self.inside(step.d))
+        trial = self.record.evaluate(self.inside(step.d))
         if not trial.is_finite:
             return trial, -np.inf
         aim = self.current.rows + self.qp.linear(step.d)
@@ -161,7 +108,7 @@ class TrustSearch:
         for _ in range(MAX_CORRECTIONS):
             if actual > GOOD_RATIO * predicted:
                 break
-            point = self.evaluate(np.clip(point.x + self.qp.correct(point.rows - aim), self.lower, self.upper))
+            point = self.record.evaluate(np.clip(point.x + self.qp.correct(point.rows - aim), self.lower, self.upper))
             gain = merit - point.merit(self.penalty)
             if not gain > actual:
                 break
@@ -169,7 +116,7 @@ class TrustSearch:
         if actual > POOR_RATIO * predicted:
             return trial, actual
         bent = self.solve_qp(trial.rows - self.qp.linear(trial.x - self.current.x))
-        second = self.evaluate(self.inside(bent.d))
+        second = self.record.evaluate(self.inside(bent.d))
         gain = merit - second.merit(self.penalty)
         return (second, gain) if gain > actual else (trial, actual)
 
@@ -199,9 +146,7 @@ class TrustSearch:
         if not self.differentiate():
             self.current = before
             return False
-        tolerance = self.settings.tolerance
-        if _rank(trial, tolerance) < _rank(self.best, tolerance):
-            self.best = trial
+        self.record.keep(trial)
         return True
 
     def resize(self, ratio: float) -> None:
@@ -214,59 +159,9 @@ class TrustSearch:
         tolerance = self.settings.tolerance
         scale = tolerance * (1.0 + abs(before.objective))
         is_feasible = self.current.violation < tolerance
-        if is_feasible and ((is_accepted and abs(actual) < scale) or predicted < 0.1 * scale):
+        is_still = (is_accepted and abs(actual) < scale) or predicted < 0.1 * scale * min(self.trust / STILL_TRUST, 1.0)
+        if is_feasible and is_still:
             return SolveStatus.CONVERGED
         if self.trust < MIN_TRUST or (self.num_stuck >= MAX_STUCK and not is_feasible):
             return SolveStatus.STALLED if is_feasible else SolveStatus.INFEASIBLE
         return None
-
-    def report(self, step: float, is_accepted: bool) -> bool:
-        current = self.current
-        entry = SQPIteration(
-            len(self.history) + 1,
-            current.x,
-            current.objective,
-            current.violation,
-            step if is_accepted else 0.0,
-            self.trust,
-            self.penalty,
-            self.seconds,
-            is_accepted,
-            self.num_inner,
-        )
-        self.num_inner = 0
-        self.history.append(entry)
-        notify = self.settings.on_iteration
-        return bool(notify is not None and notify(entry))
-
-    def result(self, status: SolveStatus) -> SQPResult:
-        best = self.best
-        largest = float(np.finfo(np.float64).max)
-        return SQPResult(
-            status,
-            frozen(best.x, name="x"),
-            len(self.history),
-            float(np.nan_to_num(best.objective, nan=largest)),
-            float(np.nan_to_num(best.violation, nan=largest)),
-            self.seconds,
-            frozen(self.multipliers, name="multipliers"),
-            worst_rows(self.programme, best.rows, self.settings.tolerance),
-            tuple(self.history),
-            _ADVICE[status],
-        )
-
-
-def _rank(trial: Trial, tolerance: float) -> tuple[float, float]:
-    """Order of merit: least violated first, then lowest."""
-    return max(trial.violation, tolerance), trial.objective
-
-
-_ADVICE: dict[SolveStatus, Any] = {
-    SolveStatus.CONVERGED: "Nothing to do.",
-    SolveStatus.ITERATION_LIMIT: "Allow more iterations or start nearer to the solution.",
-    SolveStatus.TIME_LIMIT: "Allow more time, or a coarser programme first.",
-    SolveStatus.STOPPED: "Stopped as asked; the best iterate is kept.",
-    SolveStatus.INFEASIBLE: "Relax the rows named as worst, or start elsewhere.",
-    SolveStatus.STALLED: "Check the derivatives against differences, or start elsewhere.",
-    SolveStatus.NOT_FINITE: "Start where the objective, the rows and their derivatives are finite.",
-}
