@@ -183,6 +183,13 @@ def _limit_excess(tree: JointTree, q: FloatArray) -> float:
     return max(_largest((tree.lower - q).clip(0.0)), _largest((q - tree.upper).clip(0.0)))
 
 
+def _point(tree: JointTree, name: str) -> tuple[int, FloatArray]:
+    """Link and place of a named point; with ``@joint``, of the joint that carries it."""
+    bare, _, joint = name.partition("@")
+    dof, place = tree.points[bare]
+    return dof, np.zeros(3) if joint else place
+
+
 def clearance(tree: JointTree, problem: Problem, track: Track, phases: list[Phase]) -> float:
     """Lowest height above what the clearance keys ask for [m]; infinite without any."""
     lowest = np.inf
@@ -191,7 +198,7 @@ def clearance(tree: JointTree, problem: Problem, track: Track, phases: list[Phas
         if key.kind != "clearance" or key.point is None or key.at is not None:
             continue
         chosen = track.phases == names.index(key.phase)
-        dof, place = tree.points[key.point]
+        dof, place = _point(tree, key.point)
         height = point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place).position[:, 1]
         lowest = min(lowest, float(height.min()) - (key.lower or 0.0))
     return lowest

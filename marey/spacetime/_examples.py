@@ -6,6 +6,9 @@ from collections.abc import Callable
 from math import pi
 from typing import Final
 
+from marey.dynamics import JointTree
+from marey.spacetime._full_state import Figure
+from marey.spacetime._poses import neutral_pose
 from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
 
 BAR_HEIGHT_M: Final = 2.6
@@ -16,6 +19,7 @@ PEG_SPACING_M: Final = 0.9
 PEG_HEIGHT_M: Final = 0.2
 HALF_STRIDE_M: Final = 0.09  # of the feet to both sides, the half width of the hips
 SHOULDER_M: Final = 0.198  # of the hands to both sides
+KNEE_CLEAR_M: Final = 0.08  # of a swinging knee from the ground
 BAR_CLEAR_M: Final = 0.05  # of a forearm from the middle of a bar
 CALM: Final = Objective(accel=1.0, prior=0.3)
 
@@ -27,7 +31,7 @@ def dismount(flight_s: float = 0.6) -> Problem:
     phases = (
         Phase("swing", 0.9, (hands,), span_s=0.05),
         Phase("flight", flight_s, span_s=0.05),
-        Phase("landing", 0.5, (feet,), span_s=0.05),
+        Phase("landing", 0.5, (feet,), span_s=0.04),
     )
     stance = {"pitch": -2.0 * pi + 0.24, "shoulder": -0.7, "elbow": 0.3, "hip": -1.1, "knee": 1.3}
     keys = (
@@ -72,7 +76,9 @@ def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: st
             for point in ("left_foot", "right_foot"):
                 if point not in held:
                     keys.append(Key("clearance", phase.name, None, point=point, lower=0.0))
-    return Problem(name, tuple(phases), keys=tuple(keys), objective=CALM, guess="run")
+                    keys.append(Key("clearance", phase.name, None, point=f"{point}@joint", lower=KNEE_CLEAR_M))
+    trunk = {"pitch": (-0.2, 0.5), "roll": (-0.25, 0.25), "yaw": (-0.5, 0.5)}
+    return Problem(name, tuple(phases), keys=tuple(keys), objective=CALM, guess="run", limits=trunk)
 
 
 def peg_leaping() -> Problem:
@@ -87,11 +93,12 @@ def ground_leaping() -> Problem:
 
 def space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> Problem:
     """Zero gravity: from upright at rest to inverted at rest, by moving the limbs alone."""
-    pose = {"yaw": 0.0, "roll": 0.0}
+    figure = Figure.of(JointTree.fang22())
+    pose = dict(zip(figure.names, neutral_pose(figure, "stand").tolist(), strict=True))
     keys = (
-        Key("pose", "float", 0.0, joints={**pose, "pitch": 0.0}),
+        Key("pose", "float", 0.0, joints=pose),
         Key("velocity", "float", 0.0),
-        Key("pose", "float", 1.0, joints={**pose, "pitch": turn_rad}),
+        Key("pose", "float", 1.0, joints={**pose, "root_rx": turn_rad}),
         Key("velocity", "float", 1.0),
     )
     phase = Phase("float", duration_s, span_s=0.2)

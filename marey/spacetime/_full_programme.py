@@ -189,7 +189,7 @@ def _points_of(layout: Layout) -> tuple[tuple[str, int, FloatArray], ...]:
     points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
     upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
     for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
-        points[joint_point(name)] = (points[name][0], np.zeros(3))
+        points[joint_point(name)] = layout.figure.point(joint_point(name))
     return tuple((name, dof, place) for name, (dof, place) in points.items())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import SPIN_SCALE, Flight, Layout
-from marey.spacetime._full_state import BodyState
+from marey.spacetime._full_state import AT_JOINT, BodyState
 from marey.spacetime._problem import Contact
 from marey.spacetime._support import Support, frame_of, support_of
 from marey.spacetime._timeline import InstantBuilder
@@ -103,7 +103,7 @@ def _tilt(layout: Layout, contact: Contact, at: IntArray) -> Rows:
 
 def joint_point(point: str) -> str:
     """Name under which the joint that carries a point is evaluated."""
-    return f"{point}@joint"
+    return point + AT_JOINT
 
 
 def flight_rows(layout: Layout, flight: Flight, instants: IntArray) -> Rows:

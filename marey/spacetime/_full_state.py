@@ -14,6 +14,7 @@ from marey.spacetime._full_jets import Jet, skew, value_and_rates
 Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
 
 PRISMATIC = 1
+AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
 METHODS: dict[str, str] = {"linear-time": "linear-time", "pinocchio": "pinocchio", "finite-difference": "central"}
 
 
@@ -64,8 +65,10 @@ class Figure:
         raise UnknownNameError("turn about axis", "xyz"[axis], "the character", self.names)
 
     def point(self, name: str) -> tuple[int, FloatArray]:
-        """Coordinate and place of a named point."""
+        """Coordinate and place of a named point; ``left_foot@joint`` is the joint whose segment carries it."""
         points = self.tree.points
+        if name.endswith(AT_JOINT) and name.removesuffix(AT_JOINT) in points:
+            return int(points[name.removesuffix(AT_JOINT)][0]), np.zeros(3)
         if name not in points:
             raise UnknownNameError("point", name, "the character", tuple(points))
         dof, place = points[name]
