@@ -1,159 +1,216 @@
-"""A displacement of a clip as a sparse programme: wrenches that contacts can give, feet that stay where they stand."""
+"""A displacement of a clip as a sparse programme: rows on wrenches, points and angles at chosen instants."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import JointTree, aggregate, aggregate_jacobians, points_motion
+from marey.dynamics import PRISMATIC, JointTree, aggregate, aggregate_jacobians, points_motion
 from marey.numerics import KnotSpline
-from marey.spacetime._repair_rows import WrenchRows
+from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 ROOT_SCALE_M: Final = 0.05  # a step of one in scaled variables
 ANGLE_SCALE: Final = 0.1  # [rad]
-PLANT_SCALE_M: Final = 0.05  # [m] a planted point that is off by this violates its row by one
-PLANT_BAND_M: Final = 0.002
+POINT_SCALE_M: Final = 0.05  # [m] a point that is off by this violates its row by one
 STILLNESS: Final = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
+LEAST_WEIGHT: Final = 0.05  # [-] of the body: light parts count at least this much
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlantRows:
-    """Points that stay put: one row a coordinate."""
-
-    instants: IntArray  # (R,) which instant
-    points: IntArray  # (R,) which of the tree's points below
-    targets: FloatArray  # (R, 3) [m]
-    names: tuple[str, ...]  # (R,)
+StyleValues = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+Style = Callable[[FloatArray, FloatArray, FloatArray], StyleValues]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """Coordinates of the clip at the instants, smooth enough to be differentiated."""
+    """Coordinates of the clip at N instants, smooth enough to be differentiated."""
 
+    times: FloatArray  # (N,) [s]
+    raw: FloatArray  # (N, D) as they are; points are where these put them
     q: FloatArray  # (N, D)
     qd: FloatArray
     qdd: FloatArray
+    offset: FloatArray  # (N, 6) [N, N m] added to the wrench, so that rows see what a report sees
 
 
-class RepairProgramme:
-    r"""Control points :math:`d` of :math:`q(t) = q_R(t) + \sum_k d_k \phi_k(t)` ([Fang2003]_ §3.5.6, F25).
+@dataclass(frozen=True, slots=True, eq=False)
+class EditRows:
+    """All that a displaced clip must keep."""
 
-    The objective is :math:`\int |q - q_R|^2_w + \epsilon\int |\ddot q - \ddot q_R|^2_w`: as near to the clip as can be.
+    wrenches: WrenchRows
+    points: PointRows
+    angles: AngleRows
+
+
+class DisplacementProgramme:
+    r"""Control points :math:`d` of :math:`q(t) = q_R(t) + S\sum_k d_k \phi_k(t)` ([Fang2003]_ §3.5.6, F25, F31).
+
+    The objective is :math:`\int |q - q_R|^2_w + \epsilon\int |\ddot q - \ddot q_R|^2_w`: as near to the clip as can be,
+    and the mean of the styles over the instants.
     """
 
     def __init__(
         self,
         tree: JointTree,
+        S: FloatArray,
         reference: Reference,
         spline: KnotSpline,
-        times: FloatArray,
-        wrenches: WrenchRows,
-        plants: PlantRows,
-        contact_points: tuple[IntArray, FloatArray],
+        rows: EditRows,
         is_free: BoolArray,
+        styles: tuple[Style, ...] = (),
     ) -> None:
-        self._tree, self._reference, self._wrenches, self._plants = tree, reference, wrenches, plants
-        self._dofs, self._points = contact_points
-        self._scales = np.where(tree.kinds == 1, ROOT_SCALE_M, ANGLE_SCALE)
-        local = [spline.local(times, order) for order in range(3)]
+        self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
+        self._rough = reference.raw - reference.q
+        self._scales = np.array([_scale(tree, S[:, j]) for j in range(S.shape[1])])
+        local = [spline.local(reference.times, order) for order in range(3)]
         self._first = local[0][0]
         self._basis = np.stack([values for _, values in local])  # (3, N, 4)
-        self._shape = (spline.num_coefficients, tree.num_dofs)
-        bound = np.where(np.repeat(is_free, tree.num_dofs), np.inf, 0.0)
+        self._shape = (spline.num_coefficients, S.shape[1])
+        bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
         self.lower, self.upper = -bound, bound
         self._hessian = self._objective(spline)
-        self.row_lower = np.concatenate(
-            [wrenches.lower, np.full(3 * len(plants.instants), -PLANT_BAND_M / PLANT_SCALE_M)]
-        )
-        self.row_upper = np.concatenate(
-            [wrenches.upper, np.full(3 * len(plants.instants), PLANT_BAND_M / PLANT_SCALE_M)]
-        )
-        self.is_linear = np.zeros(self.row_lower.size, dtype=np.bool_)
+        self._angle_scales = np.where(tree.kinds[rows.angles.dofs] == PRISMATIC, ROOT_SCALE_M, ANGLE_SCALE)
+        bands = np.repeat(rows.points.bands, 3) / POINT_SCALE_M
+        self.row_lower = np.concatenate([rows.wrenches.lower, -bands, rows.angles.lower / self._angle_scales])
+        self.row_upper = np.concatenate([rows.wrenches.upper, bands, rows.angles.upper / self._angle_scales])
+        self.is_linear = np.arange(self.row_lower.size) >= rows.wrenches.lower.size + bands.size
         self._lay_out()
 
     @property
     def num_variables(self) -> int:
-        """Control points times coordinates."""
+        """How many control points, times coordinates."""
         return self._shape[0] * self._shape[1]
 
     def displacement(self, x: FloatArray) -> FloatArray:
-        """Control points ``(K, D)`` in metres and radians of scaled variables."""
-        return x.reshape(self._shape) * self._scales
+        """Control points ``(K, D)`` in metres and radians, on all coordinates of the tree."""
+        return (x.reshape(self._shape) * self._scales) @ self._S.T
 
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Objective and rows."""
         q, qd, qdd = self._states(x)
-        wrench = aggregate(self._tree, q, qd, qdd).wrench
-        positions = points_motion(self._tree, q, qd, qdd, self._dofs, self._points).position
-        return 0.5 * float(x @ (self._hessian @ x)), self._rows(wrench, positions)
+        cost = 0.5 * float(x @ (self._hessian @ x))
+        for style in self._styles:
+            cost += float(style(q, qd, qdd)[0].sum()) / len(q)
+        return cost, self._row_values(q, qd, qdd)
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, csc_array, csc_array]:
         """Gradient, constant Hessian, Jacobian by the linear-time method."""
         from scipy.sparse import csc_array
 
         q, qd, qdd = self._states(x)
-        found = aggregate_jacobians(self._tree, q, qd, qdd)
-        by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd])  # (3, N, 6, D)
-        near = np.einsum("pna,pnid->niad", self._basis, by_state, optimize=True)  # (N, 6, 4, D)
-        near *= self._scales
-        rows = self._wrenches
-        physics = np.einsum("ri,riad->rad", rows.matrix, near[rows.instants], optimize=True)
-        J = points_motion(self._tree, q, qd, qdd, self._dofs, self._points).J  # (N, P, 3, D)
-        plants = self._plants
-        held = J[plants.instants, plants.points][:, :, None] * self._basis[0, plants.instants][:, None, :, None]
-        held = held * (self._scales / PLANT_SCALE_M)
-        values = np.concatenate([physics.ravel(), held.ravel()])[self._order]
+        parts = [self._wrench_jacobian(q, qd, qdd), self._point_jacobian(q + self._rough), self._angle_jacobian]
+        values = np.concatenate(parts)[self._order]
         jacobian = csc_array((values, self._indices, self._pointers), shape=(self.row_lower.size, self.num_variables))
-        return self._hessian @ x, self._hessian, jacobian
+        return self._hessian @ x + self._style_gradient(q, qd, qdd), self._hessian, jacobian
 
     def row_name(self, index: int) -> str:
         """What a row asks for."""
-        if index < len(self._wrenches.names):
-            return self._wrenches.names[index]
-        return self._plants.names[(index - len(self._wrenches.names)) // 3]
+        wrenches, points = self._rows.wrenches.names, self._rows.points.names
+        if index < len(wrenches):
+            return wrenches[index]
+        index -= len(wrenches)
+        return points[index // 3] if index < 3 * len(points) else self._rows.angles.names[index - 3 * len(points)]
 
     def _states(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        points = self.displacement(x)
-        near = points[self._first[:, None] + np.arange(4)]  # (N, 4, D)
+        near = self.displacement(x)[self._first[:, None] + np.arange(4)]  # (N, 4, D)
         moved = np.einsum("pna,nad->pnd", self._basis, near)
         reference = self._reference
         return reference.q + moved[0], reference.qd + moved[1], reference.qdd + moved[2]
 
-    def _rows(self, wrench: FloatArray, positions: FloatArray) -> FloatArray:
-        rows, plants = self._wrenches, self._plants
-        physics = np.einsum("ri,ri->r", rows.matrix, wrench[rows.instants])
-        held = (positions[plants.instants, plants.points] - plants.targets) / PLANT_SCALE_M
-        return np.concatenate([physics, held.ravel()])
+    def _row_values(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
+        wrenches, points, angles = self._rows.wrenches, self._rows.points, self._rows.angles
+        physics = np.zeros(0)
+        if wrenches.lower.size:
+            wrench = aggregate(self._tree, q, qd, qdd).wrench + self._reference.offset
+            physics = np.einsum("ri,ri->r", wrenches.matrix, wrench[wrenches.instants])
+        exact = q + self._rough
+        positions = self._positions(exact)[0] - points.targets
+        return np.concatenate(
+            [physics, positions.ravel() / POINT_SCALE_M, exact[angles.instants, angles.dofs] / self._angle_scales]
+        )
+
+    def _positions(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Places ``(R, 3)`` and Jacobians ``(R, 3, D)`` of the points of the rows."""
+        rows = self._rows.points
+        if not rows.bands.size:
+            return np.zeros((0, 3)), np.zeros((0, 3, self._tree.num_dofs))
+        still = np.zeros_like(q)
+        found = points_motion(self._tree, q, still, still, self._links, self._places)
+        return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
+
+    def _wrench_jacobian(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
+        rows = self._rows.wrenches
+        if not rows.lower.size:
+            return np.zeros(0)
+        found = aggregate_jacobians(self._tree, q, qd, qdd)
+        by_state = np.stack([found.df_dq, found.df_dqd, found.df_dqdd]) @ (self._S * self._scales)  # (3, N, 6, d)
+        near = np.einsum("pna,pnid->niad", self._basis, by_state, optimize=True)  # (N, 6, 4, d)
+        shape = near.shape[0], 6, -1
+        return (rows.matrix[:, None] @ near.reshape(shape)[rows.instants]).ravel()
+
+    def _point_jacobian(self, q: FloatArray) -> FloatArray:
+        J = self._positions(q)[1] @ (self._S * (self._scales / POINT_SCALE_M))  # (R, 3, d)
+        basis = self._basis[0, self._rows.points.instants]  # (R, 4)
+        return (basis[:, None, :, None] * J[:, :, None]).ravel()
+
+    def _style_gradient(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
+        gradient = np.zeros(self._shape)
+        near = self._first[:, None] + np.arange(4)
+        for style in self._styles:
+            for order, by_state in enumerate(style(q, qd, qdd)[1:]):
+                shares = (by_state @ (self._S * self._scales)) / len(q)
+                np.add.at(gradient, near, self._basis[order][:, :, None] * shares[:, None])
+        return gradient.ravel()
 
     def _objective(self, spline: KnotSpline) -> csc_array:
         from scipy.sparse import csc_array, diags_array, kron
 
         times, shares = spline.gauss_times(4)
         design = spline.design(times)
-        size = design.T @ diags_array(shares) @ design
-        total = size + STILLNESS * spline.second_derivative_gram()
-        scaled = np.where(self._tree.kinds == 1, 1.0, self._weights())
-        return csc_array(kron(total, diags_array(scaled)))
+        total = design.T @ diags_array(shares) @ design + STILLNESS * spline.second_derivative_gram()
+        turns = self._tree.kinds != PRISMATIC
+        weights = np.where(turns, self._weights() / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
+        scaled = self._S * self._scales
+        return csc_array(kron(total, scaled.T @ (weights[:, None] * scaled)))
 
     def _weights(self) -> FloatArray:
         """Share of the body that hangs on each coordinate: heavy parts move last ([Fang2003]_ §2.6.2)."""
         masses = np.array([self._tree.far_mass(i) for i in range(self._tree.num_dofs)])
-        return np.maximum(masses / self._tree.mass, 0.05)
+        return np.maximum(masses / self._tree.mass, LEAST_WEIGHT)
 
     def _lay_out(self) -> None:
         """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""
-        num_dofs = self._tree.num_dofs
-        plants = self._plants
-        instants = np.concatenate([self._wrenches.instants, np.repeat(plants.instants, 3)])
-        columns = (self._first[instants][:, None] + np.arange(4))[:, :, None] * num_dofs + np.arange(num_dofs)
-        rows = np.broadcast_to(np.arange(len(instants))[:, None, None], columns.shape)
-        self._order = np.argsort(columns.ravel() * len(instants) + rows.ravel(), kind="stable")
-        self._indices = rows.ravel()[self._order].astype(np.int32)
-        counts = np.bincount(columns.ravel(), minlength=self.num_variables)
+        points, angles, count = self._rows.points, self._rows.angles, self._shape[1]
+        carried = np.column_stack([points.links, points.points])
+        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
+        self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
+        dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
+        columns = (self._columns(dense)[:, :, None] + np.arange(count)).reshape(len(dense), -1)
+        rows = np.repeat(np.arange(len(dense)), columns.shape[1])
+        some, kept = np.nonzero(self._S[angles.dofs])
+        linear = self._columns(angles.instants[some]) + kept[:, None]
+        slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
+        self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
+        self._compress(
+            np.concatenate([rows, np.repeat(len(dense) + some, 4)]),
+            np.concatenate([columns.ravel(), linear.ravel()]),
+        )
+
+    def _columns(self, instants: IntArray) -> IntArray:
+        """First column of each of the four control points that an instant sees ``(R, 4)``."""
+        return (self._first[instants][:, None] + np.arange(4)) * self._shape[1]
+
+    def _compress(self, rows: IntArray, columns: IntArray) -> None:
+        self._order = np.lexsort((rows, columns))
+        self._indices = rows[self._order].astype(np.int32)
+        counts = np.bincount(columns, minlength=self.num_variables)
         self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def _scale(tree: JointTree, column: FloatArray) -> float:
+    return ROOT_SCALE_M if (tree.kinds[column != 0.0] == PRISMATIC).any() else ANGLE_SCALE

@@ -1,4 +1,4 @@
-"""What contacts can give, as linear rows on the aggregate wrench of an instant."""
+"""What a displaced clip must keep: wrenches that contacts can give, points that stay, angles within bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_FORCE: Final = 6.0  # [body weights] along the normal
 EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter
 COPLANAR_M: Final = 0.06  # [m] supports that differ more in height are no single floor
 FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
-MARGIN_M: Final = 0.01  # [m] the support is taken smaller by this, for what happens between instants
+MARGIN_M: Final = 0.005  # [m] the support is taken smaller by this, for what happens between instants
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +28,71 @@ class WrenchRows:
     names: tuple[str, ...]  # (R,)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PointRows:
+    """Points of the body that are somewhere at an instant: three rows each."""
+
+    instants: IntArray  # (R,) which instant
+    links: IntArray  # (R,) coordinate whose link carries the point
+    points: FloatArray  # (R, 3) [m] in the link's frame
+    targets: FloatArray  # (R, 3) [m]
+    bands: FloatArray  # (R,) [m] how far off it may be along each axis
+    names: tuple[str, ...]  # (R,)
+
+    @classmethod
+    def of(cls, found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]]) -> PointRows:
+        """From (instant, point of the tree, target, band, name)."""
+        return cls(
+            np.array([f[0] for f in found], dtype=np.int64),
+            np.array([f[1][0] for f in found], dtype=np.int64),
+            np.array([f[1][1] for f in found]).reshape(-1, 3),
+            np.array([f[2] for f in found]).reshape(-1, 3),
+            np.array([f[3] for f in found], dtype=np.float64),
+            tuple(f[4] for f in found),
+        )
+
+    def __add__(self, other: PointRows) -> PointRows:
+        return PointRows(
+            np.concatenate([self.instants, other.instants]),
+            np.concatenate([self.links, other.links]),
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.targets, other.targets]),
+            np.concatenate([self.bands, other.bands]),
+            self.names + other.names,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AngleRows:
+    """Coordinates that lie between two ends at an instant; linear."""
+
+    instants: IntArray  # (R,) which instant
+    dofs: IntArray  # (R,) which coordinate of the tree
+    lower: FloatArray  # (R,) [rad] or [m]
+    upper: FloatArray  # (R,)
+    names: tuple[str, ...]  # (R,)
+
+    @classmethod
+    def of(cls, found: list[tuple[int, int, float, float, str]]) -> AngleRows:
+        """From (instant, coordinate, lower, upper, name)."""
+        return cls(
+            np.array([f[0] for f in found], dtype=np.int64),
+            np.array([f[1] for f in found], dtype=np.int64),
+            np.array([f[2] for f in found], dtype=np.float64),
+            np.array([f[3] for f in found], dtype=np.float64),
+            tuple(f[4] for f in found),
+        )
+
+    def __add__(self, other: AngleRows) -> AngleRows:
+        return AngleRows(
+            np.concatenate([self.instants, other.instants]),
+            np.concatenate([self.dofs, other.dofs]),
+            np.concatenate([self.lower, other.lower]),
+            np.concatenate([self.upper, other.upper]),
+            self.names + other.names,
+        )
+
+
 def wrench_rows(
     times: FloatArray,
     points: FloatArray,
@@ -36,6 +101,7 @@ def wrench_rows(
     *,
     friction: float,
     weight_n: float,
+    skipped: BoolArray,
 ) -> WrenchRows:
     """Rows of every instant: nothing in flight, the cone of the floor in support.
 
@@ -46,11 +112,15 @@ def wrench_rows(
         com: centre of mass ``(N, 3)`` [m]; moments in flight are taken there.
         friction: coefficient of the floor.
         weight_n: of the body.
+        skipped: instants without rows ``(N,)``.
 
-    Instants whose supports lie at different heights get no row: no single floor carries them.
+    Instants whose supports lie at different heights get no row, as no single floor carries them; nor do those that
+    the caller leaves out with ``skipped``.
     """
     parts: list[tuple[int, FloatArray, FloatArray, FloatArray, list[str]]] = []
     for n, t in enumerate(times):
+        if skipped[n]:
+            continue
         corners = points[n, active[n]]
         if not len(corners):
             parts.append((n, *_flight(com[n])))

@@ -1,0 +1,201 @@
+"""A stretch of a clip made ready to be displaced: coordinates, knots, and what its contacts ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.dynamics import Body, JointTree, ValidityReport, aggregate, differences, smooth_values
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, contact_positions
+from marey.numerics import KnotSpline
+from marey.skeleton import contact_points
+from marey.spacetime._repair_level import runs, touching
+from marey.spacetime._repair_programme import DisplacementProgramme, EditRows, Reference, Style
+from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows, wrench_rows
+from marey.spacetime._repair_tree import moving_coordinates
+
+CUTOFF_HZ: Final = 6.0  # forces of a report are averaged over about as long
+INSTANTS_PER_SPAN: Final = 2
+MIN_SPANS: Final = 4
+MARGIN_S: Final = 0.4  # [s] four spans: what is moved around a frame that is wrong
+WHOLE: Final = 0.6  # [-] of the stretch: where more than this is to be moved, all is
+WANDER_M: Final = 0.01  # [m] a planted point may roll about its place by this, as captured
+PLANT_BAND_M: Final = 0.004  # [m] heel and toe of one foot are seldom captured at the same distance
+KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Frames that may move, and the knots of their displacement."""
+
+    first: int
+    last: int  # inclusive
+    rate_hz: float
+    spline: KnotSpline
+    is_free: BoolArray  # (K,) control points that may move
+
+    @property
+    def frames(self) -> slice:
+        """All frames from the first to the last."""
+        return slice(self.first, self.last + 1)
+
+    @property
+    def times(self) -> FloatArray:
+        """Time of each of its frames [s]."""
+        return np.arange(self.first, self.last + 1) / self.rate_hz
+
+    def control(self, times: FloatArray) -> FloatArray:
+        """Share of what moves a time that is free ``(T,)``: one inside, zero where the clip stays as it is."""
+        return np.asarray(self.spline.design(times) @ self.is_free.astype(np.float64))
+
+
+def find_stretch(motion: Motion, start_s: float | None, stop_s: float | None, span_s: float) -> Stretch:
+    """Frames between two times. Three control points stay at an end inside the clip: accelerations are continuous.
+
+    Raises:
+        InputError: times that are not finite, or too short a stretch.
+    """
+    begin, end = 0.0 if start_s is None else start_s, motion.duration_s if stop_s is None else stop_s
+    if not (np.isfinite(begin) and np.isfinite(end) and np.isfinite(span_s) and span_s > 0.0):
+        raise InputError(f"a stretch from {begin} to {end} s with knots {span_s} s apart", "Give finite times")
+    first, last = max(0, round(begin * motion.rate_hz)), min(motion.num_frames - 1, round(end * motion.rate_hz))
+    if last - first < MIN_SPANS * span_s * motion.rate_hz:
+        raise InputError(
+            f"the stretch from {begin:g} to {end:g} s lasts {max(last - first, 0) / motion.rate_hz:.2f} s",
+            f"It must hold {MIN_SPANS} spans of {span_s:g} s; choose a longer one",
+        )
+    spline = KnotSpline.phases([first / motion.rate_hz, last / motion.rate_hz], span_s)
+    is_free = np.ones(spline.num_coefficients, dtype=np.bool_)
+    is_free[:3] &= first == 0
+    is_free[-3:] &= last == motion.num_frames - 1
+    return Stretch(first, last, motion.rate_hz, spline, is_free)
+
+
+def near_faults(stretch: Stretch, wrong: BoolArray) -> Stretch:
+    """The stretch with only those control points free that act within 0.4 s of frames that are wrong ``(F,)``."""
+    times = np.flatnonzero(wrong[stretch.frames]) / stretch.rate_hz + stretch.times[0]
+    if not len(times):
+        return stretch
+    knots = stretch.spline.knots
+    low, high = knots[:-4], knots[4:]  # where each control point acts
+    nearest = np.abs(stretch.spline.greville[:, None] - times).min(axis=1)
+    is_near = nearest + 0.5 * (high - low) <= MARGIN_S + 0.5 * (high - low).max()
+    is_free = stretch.is_free & is_near
+    return stretch if is_free.mean() > WHOLE else replace(stretch, is_free=is_free)
+
+
+class Stage:
+    """One stretch of one clip in the coordinates of its body."""
+
+    def __init__(self, motion: Motion, body: Body, track: Contacts, stretch: Stretch, report: ValidityReport) -> None:
+        clip = body.motion(motion)
+        self.clip, self.track, self.stretch, self.report = motion, track, stretch, report
+        self.body, self.tree = body, JointTree.from_body(body, motion=clip)
+        self.q = self.tree.from_motion(clip)
+        step = max(1, round(float(np.diff(stretch.spline.breaks).max()) * motion.rate_hz / INSTANTS_PER_SPAN))
+        frames = np.arange(stretch.first, stretch.last + 1, step)
+        self.instants: IntArray = frames[stretch.control(frames / motion.rate_hz) > 1e-6]
+
+    @property
+    def times(self) -> FloatArray:
+        """Of the instants [s]."""
+        return self.instants / self.clip.rate_hz
+
+    def programme(
+        self,
+        *,
+        S: FloatArray | None = None,
+        physics: bool = True,
+        friction: float = 0.8,
+        points: PointRows | None = None,
+        angles: AngleRows | None = None,
+        styles: tuple[Style, ...] = (),
+    ) -> DisplacementProgramme:
+        """The stretch as a programme: contacts, limits, and what is asked beyond."""
+        reference = self.reference()
+        rows = EditRows(
+            self._wrenches(reference, friction) if physics else _no_wrenches(),
+            self._plants() if points is None else self._plants() + points,
+            self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
+        )
+        S = moving_coordinates(self.tree) if S is None else S
+        stretch = self.stretch
+        return DisplacementProgramme(self.tree, S, reference, stretch.spline, rows, stretch.is_free, styles)
+
+    def motion(self, displacement: FloatArray) -> Motion:
+        """The clip with control points ``(K, D)`` added; frames that none of them reaches stay bit for bit."""
+        stretch = self.stretch
+        moved = np.arange(stretch.first, stretch.last + 1)[stretch.control(stretch.times) > 0.0]
+        q = self.q[moved] + stretch.spline.design(moved / stretch.rate_hz) @ displacement
+        part = self.tree.to_motion(q, stretch.rate_hz)
+        positions, wxyz = self.clip.root_positions.copy(), self.clip.rotations.wxyz.copy()
+        positions[moved], wxyz[moved] = part.root_positions, part.rotations.wxyz
+        return replace(self.clip, root_positions=positions, rotations=SO3(wxyz), source=None)
+
+    def reference(self) -> Reference:
+        """Smoothed coordinates at the instants, and what is missing from their wrench to that of the report."""
+        rate_hz, n = self.clip.rate_hz, self.instants
+        smooth = smooth_values(self.q, rate_hz, min(CUTOFF_HZ, 0.45 * rate_hz))
+        qd, qdd = differences(smooth, rate_hz)
+        q, qd, qdd = smooth[n], qd[n], qdd[n]
+        return Reference(self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - aggregate(self.tree, q, qd, qdd).wrench)
+
+    def _wrenches(self, reference: Reference, friction: float) -> WrenchRows:
+        """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
+        supports, n = self.report.supports, self.instants
+        rows = wrench_rows(
+            self.times,
+            supports.points[n],
+            supports.active[n],
+            self.report.dynamics.com[n],
+            friction=friction,
+            weight_n=self.body.weight_n,
+            skipped=supports.grips[n].any(axis=1),
+        )
+        now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
+        is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
+        lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
+        return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
+
+    def _plants(self) -> PointRows:
+        """Points in contact stay at their median place, and roll about it by a centimetre at most."""
+        known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
+        control = self.stretch.control(self.times)
+        found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
+        for name, active in touching(self.clip, self.track).items():
+            for a, b in runs(active):
+                path = positions[a:b, known.index(name)]
+                place = np.median(path, axis=0)
+                for n in np.flatnonzero((self.instants >= a) & (self.instants < b)):
+                    here = path[self.instants[n] - a]
+                    away = here - place
+                    kept = place + away * min(1.0, WANDER_M / max(float(np.linalg.norm(away)), 1e-9))
+                    target = here + control[n] * (kept - here)
+                    label = f"{name} stays where it stands, {self.times[n]:.2f} s"
+                    found.append((int(n), self.tree.point(name), target, PLANT_BAND_M, label))
+        return PointRows.of(found)
+
+    def _limits(self, q: FloatArray) -> AngleRows:
+        """Knees and elbows bend one way: no farther than their ends, or than the clip."""
+        bounded = np.flatnonzero(np.isfinite(self.tree.lower) | np.isfinite(self.tree.upper))
+        return AngleRows.of(
+            [
+                (
+                    n,
+                    int(i),
+                    min(float(self.tree.lower[i]) + KNEE_ROOM, float(q[n, i])),
+                    max(float(self.tree.upper[i]), float(q[n, i])),
+                    f"{self.tree.groups[i]} within its limits, {self.times[n]:.2f} s",
+                )
+                for n in range(len(q))
+                for i in bounded
+            ]
+        )
+
+
+def _no_wrenches() -> WrenchRows:
+    return WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
