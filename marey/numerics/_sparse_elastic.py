@@ -11,9 +11,8 @@ from scipy import sparse
 from marey.base import FloatArray, IntArray
 from marey.numerics._sparse_band import BandSystem
 from marey.numerics._sparse_interior import InteriorPoint, Sides
-from marey.numerics._sqp_programme import Programme
+from marey.numerics._sqp_programme import FIXED_WIDTH, Programme
 
-FIXED_WIDTH = 1e-9  # a variable with less room than this does not move
 MAX_STEPS = 60  # interior-point steps; 8 to 16 are usual
 
 _sparse: Any = sparse  # scipy has no stubs

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.numerics._sqp_programme import Programme, SQPIteration, SQPResult, SQPSettings
-from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
+from marey.numerics._sqp_programme import FIXED_WIDTH, Programme, SQPIteration, SQPResult, SQPSettings
+from marey.numerics._sqp_record import Record
+from marey.numerics._status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
 
 Method = Literal["sl1qp", "fang2003"]
 Projection = Literal["h", "euclidean"]
@@ -69,6 +70,8 @@ def solve_sqp(
 def _search(
     programme: Programme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
 ) -> SQPResult:
+    if not np.any(programme.upper - programme.lower > FIXED_WIDTH):
+        return _rated(programme, x, settings)
     if method == "fang2003":
         from marey.numerics._sqp_fang import ProjectedSearch
 
@@ -76,6 +79,17 @@ def _search(
     from marey.numerics._sqp_trust import TrustSearch
 
     return TrustSearch(programme, x, settings).run()
+
+
+def _rated(programme: Programme, x: FloatArray, settings: SQPSettings) -> SQPResult:
+    """What the only point there is is worth."""
+    record = Record(programme, settings)
+    trial = record.evaluate(x)
+    record.keep(trial)
+    status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
+    if trial.is_finite and trial.violation < settings.tolerance:
+        status = SolveStatus.CONVERGED
+    return record.result(status, np.zeros(trial.rows.size))
 
 
 def _inside(programme: Programme, x: FloatArray) -> FloatArray:

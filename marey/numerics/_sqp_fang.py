@@ -9,8 +9,8 @@ from scipy import sparse
 
 from marey.base import BoolArray, FloatArray
 from marey.numerics._sparse_band import BandSystem
-from marey.numerics._sparse_elastic import FIXED_WIDTH, Columns
-from marey.numerics._sqp_programme import Programme, SQPResult, SQPSettings
+from marey.numerics._sparse_elastic import Columns
+from marey.numerics._sqp_programme import FIXED_WIDTH, Programme, SQPResult, SQPSettings
 from marey.numerics._sqp_record import ADVICE, Record, Trial
 from marey.numerics._status import SolveStatus
 

@@ -11,6 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.numerics._status import SolveStatus
 
+FIXED_WIDTH = 1e-9  # a variable with less room than this does not move
 NUM_WORST = 5  # rows that a result names
 
 
