@@ -31,8 +31,8 @@ def spatial_transform(R: ArrayLike, r: ArrayLike) -> FloatArray:
         R: rotation from frame i to its parent ``(..., 3, 3)``.
         r: origin of frame i in its parent ``(..., 3)`` [m].
     """
-    R, arm = np.asarray(R, dtype=np.float64), hat(np.asarray(r, dtype=np.float64))
-    return _blocks(R, np.zeros_like(R), arm @ R, R)
+    turn, arm = np.asarray(R, dtype=np.float64), hat(np.asarray(r, dtype=np.float64))
+    return _blocks(turn, np.zeros_like(turn), arm @ turn, turn)
 
 
 def inverse_transform(X: FloatArray) -> FloatArray:

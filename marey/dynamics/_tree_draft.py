@@ -114,8 +114,9 @@ def random_tree(rng: np.random.Generator, num_dofs: int, massless: float) -> Joi
         for _ in range(int(rng.integers(0, 4)) if i > 1 else 0):
             parent = max(draft.parents[parent], 0)
         kind = PRISMATIC if rng.random() < 0.3 else REVOLUTE
-        place = {"offset": 0.4 * rng.normal(size=3), "orientation": SO3.random(rng).wxyz}
-        draft.add(f"q{i}", parent, axis / np.linalg.norm(axis), group=f"q{i}", kind=kind, **place)
+        offset, turn = 0.4 * rng.normal(size=3), SO3.random(rng).wxyz
+        unit = axis / np.linalg.norm(axis)
+        draft.add(f"q{i}", parent, unit, group=f"q{i}", kind=kind, offset=offset, orientation=turn)
         if i == num_dofs - 1 or rng.random() >= massless:
             corners = 0.2 * rng.normal(size=(8, 3))  # a solid: eight points, so that its moments are possible
             for corner in corners:
