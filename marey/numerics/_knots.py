@@ -73,7 +73,10 @@ class KnotSpline:
         spans = np.broadcast_to(np.asarray(span_s, dtype=np.float64), (times.size - 1,))
         labels = names or [str(i) for i in range(spans.size)]
         counts = [_whole_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
-        inner = [np.linspace(a, b, n + 1)[1:-1] for a, b, n in zip(times[:-1], times[1:], counts, strict=True)]
+        inner: list[FloatArray] = [
+            np.linspace(a, b, n + 1)[1:-1]
+            for a, b, n in zip(times[:-1].tolist(), times[1:].tolist(), counts, strict=True)
+        ]
         repeats = np.full(times.size, multiplicity)
         repeats[[0, -1]] = DEGREE + 1
         return cls(np.sort(np.concatenate([np.repeat(times, repeats), *inner])))
@@ -137,16 +140,15 @@ class KnotSpline:
         Args:
             weights: of the spans ``(S,)``, or one for all.
         """
-        from scipy.sparse import csc_array, diags_array
+        from marey.numerics._knots_matrices import weighted_gram
 
         times, quadrature = self.gauss_times(2)
         spans = np.broadcast_to(np.asarray(weights, dtype=np.float64), (self.num_spans,))
-        design = self.design(times, 2)
-        return csc_array(design.T @ diags_array(quadrature * np.repeat(spans, 2)) @ design)
+        return weighted_gram(self.design(times, 2), quadrature * np.repeat(spans, 2))
 
     def refined(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
         """Cut every span into ``factor`` equal ones: the finer basis, and the matrix that keeps the curve the same."""
-        from scipy.sparse import csr_array
+        from marey.numerics._knots_matrices import compressed
 
         if factor < 1:
             raise InputError(f"spans cut into {factor}", "The factor is at least one")
@@ -160,22 +162,19 @@ class KnotSpline:
         pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
         arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
         matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
-        return finer, csr_array(matrix)
+        return finer, compressed(matrix)
 
     def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
         r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
 
         A trace of the acceleration's square, ``smoothing`` times the largest term, settles what no sample sees.
         """
-        from scipy.sparse import csc_array
-        from scipy.sparse.linalg import splu
+        from marey.numerics._knots_matrices import smoothed_fit
 
         samples = np.asarray(values, dtype=np.float64)
-        design, gram = self.design(t), self.second_derivative_gram()
-        normal = design.T @ design
-        matrix = csc_array(normal + (smoothing * normal.diagonal().max() / gram.diagonal().max()) * gram)
-        flat = design.T @ samples.reshape(samples.shape[0], -1)
-        return np.asarray(splu(matrix).solve(flat)).reshape(-1, *samples.shape[1:])
+        flat = samples.reshape(samples.shape[0], -1)
+        fitted = smoothed_fit(self.design(t), self.second_derivative_gram(), flat, smoothing)
+        return fitted.reshape(-1, *samples.shape[1:])
 
     def _inside(self, t: FloatArray) -> FloatArray:
         start, stop = self.knots[0], self.knots[-1]

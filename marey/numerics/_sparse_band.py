@@ -111,7 +111,7 @@ class BandSystem:
     def _lay_rows(self, jacobian: Any) -> None:
         """Give rows that share their columns one dense block, and each row a list of border columns."""
         rows, columns = _coordinates(jacobian)
-        places, m = self.places[columns], jacobian.shape[0]
+        places, m = self.places[columns], int(jacobian.shape[0])
         inner = places < self.size
         first = np.full(m, self.order.size, dtype=np.int64)
         last = np.full(m, -1, dtype=np.int64)
@@ -155,5 +155,5 @@ class BandSystem:
 
 def _coordinates(matrix: Any) -> tuple[IntArray, IntArray]:
     """Row and column of each stored entry of a csc matrix."""
-    columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
-    return matrix.indices.astype(np.int64), columns
+    columns = np.repeat(np.arange(int(matrix.shape[1])), np.diff(matrix.indptr))
+    return np.asarray(matrix.indices, dtype=np.int64), columns

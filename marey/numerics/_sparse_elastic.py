@@ -10,7 +10,7 @@ from scipy import sparse
 
 from marey.base import FloatArray, IntArray
 from marey.numerics._sparse_band import BandSystem
-from marey.numerics._sparse_interior import InteriorPoint, Sides
+from marey.numerics._sparse_interior import InteriorPoint, Sides, row_sums
 from marey.numerics._sqp_programme import FIXED_WIDTH, Programme
 
 MAX_STEPS = 60  # interior-point steps; 8 to 16 are usual
@@ -86,7 +86,7 @@ class ElasticQP:
         d = np.zeros(self.num_variables)
         d[self.free] = inner
         values = np.nan_to_num(sides.signs * (point.w + sides.floors))
-        multipliers = np.bincount(sides.rows, values, minlength=rows.size)
+        multipliers = row_sums(sides.rows, values, rows.size)
         return QPStep(d, multipliers, float(left.sum()), self._model(inner), count)
 
     def correct(self, shift: FloatArray) -> FloatArray:

@@ -98,7 +98,7 @@ class InteriorPoint:
         return self.transposed @ self._by_row(self.sides.signs * values)
 
     def _by_row(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self.sides.rows, values, minlength=self.jacobian.shape[0])
+        return row_sums(self.sides.rows, values, int(self.jacobian.shape[0]))
 
     def _residuals(self, p: Point) -> tuple[FloatArray, FloatArray]:
         sides = self.sides
@@ -158,6 +158,11 @@ class InteriorPoint:
             _steepest(p.d - self.low, step.d),
         )
         return 1.0 / max(worst, 1e-3)
+
+
+def row_sums(rows: IntArray, values: FloatArray, num_rows: int) -> FloatArray:
+    """Sum of the values that belong to each row ``(num_rows,)``."""
+    return np.asarray(np.bincount(rows, values, minlength=num_rows), dtype=np.float64)
 
 
 def _steepest(values: FloatArray, change: FloatArray) -> float:

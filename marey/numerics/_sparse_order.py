@@ -32,7 +32,7 @@ def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
     """
     graph = _meetings(hessian, jacobian)
     sorted_ = np.asarray(_csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
-    natural = np.arange(graph.shape[0])
+    natural = np.arange(int(graph.shape[0]), dtype=np.int64)
     choices = [_Choice(graph, order, 0) for order in (natural, sorted_)]
     for reach in np.unique(np.quantile(choices[0].lengths, REACH_QUANTILES).astype(np.int64)) if graph.nnz else ():
         far = _far_variables(graph, choices[0].lengths, int(reach))
@@ -61,12 +61,12 @@ class _Choice:
 
 def _far_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
     """Few variables without which none meets another beyond the reach, by greedy covering."""
-    rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
-    long = lengths > reach
-    rows, columns = rows[long], graph.indices[long]
+    size, long = int(graph.shape[0]), lengths > reach
+    rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(graph.indptr))[long]
+    columns = np.asarray(graph.indices, dtype=np.int64)[long]
     found: list[int] = []
     while rows.size and len(found) <= MAX_BORDER:
-        found.append(int(np.argmax(np.bincount(rows, minlength=graph.shape[0]))))
+        found.append(int(np.argmax(np.bincount(rows, minlength=size))))
         kept = (rows != found[-1]) & (columns != found[-1])
         rows, columns = rows[kept], columns[kept]
     return np.sort(np.asarray(found, dtype=np.int64))
