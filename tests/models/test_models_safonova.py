@@ -36,27 +36,37 @@ JUMPS = ("118_01", "118_02", "118_03", "118_05", "118_06", "118_07", "118_08", "
 RUNS = ("35_17", "35_18", "35_19", "35_20", "35_21", "35_23", "35_24", "35_26")
 
 
+ALL_JUMPS = (*JUMPS, "118_14", "118_15", "118_16", "118_17", "118_19", "118_20")  # 118_04, 118_09, 118_18 are not here
+
+
+def with_rest(motion):
+    """The clip with the T-pose before it that the files carry and the reader takes away: the reference has it."""
+    rest = SO3.identity(motion.skeleton.num_joints).wxyz[None]
+    roots = np.concatenate([motion.root_positions[:1], motion.root_positions])
+    return Motion(motion.skeleton, motion.rate_hz, roots, SO3(np.concatenate([rest, motion.rotations.wxyz])))
+
+
 @pytest.mark.mocap
 def test_safonova_a38_spaces_of_the_same_behaviour_represent_a_jump_best(captured):
-    """Self < leave-one-out < single < wrong behaviour, at seven components.
+    """Self < leave-one-out < single < wrong behaviour, at seven components, on the frames of the reference.
 
-    The reference used 118_01 to 118_20 and 35_17 to 35_25, of which three and two are not here, and its frames of the
-    added T-pose. So its ordinates are compared in order and magnitude (a factor of two), not to 15 %; with all 17 jumps
-    we get 0.50, 4.09, 9.94 and, of the wrong behaviour, 338, twice the printed value.
+    The reference used 118_01 to 118_20 and 35_17 to 35_25, each with its T-pose, of which 17 and seven are here. Self,
+    single and wrong behaviour are within 15 % of it: 0.70, 9.41 and 177 for 0.69, 8.62 and 167.7. Leave-one-out is 4.65
+    for 3.51, with three jumps fewer to learn from and in angles nearest to the mean pose: the file's own channels, of
+    the same clips, give 3.57. So that one ordinate is asked for within 35 %.
     """
-    jumps = [captured(name, 4) for name in JUMPS]
-    runs = [captured(name, 4) for name in RUNS]
+    jumps = [with_rest(captured(name, 4)) for name in ALL_JUMPS]
+    runs = [with_rest(captured(name, 4)) for name in RUNS if name != "35_26"]
     settings = PCA(n_components=7, space="euler", root="full")
-    single, wrong = settings.fit(jumps[7]), settings.fit(runs)
-    others = [i for i in range(len(jumps)) if i != 7]
-    own = np.mean([squared_error(settings.fit(jumps[i]), jumps[i]) for i in others])
-    rest = np.mean([squared_error(settings.fit(jumps[:i] + jumps[i + 1 :]), jumps[i]) for i in others])
-    one = np.mean([squared_error(single, jumps[i]) for i in others])
-    far = np.mean([squared_error(wrong, jumps[i]) for i in others])
+    single, wrong = settings.fit(jumps[ALL_JUMPS.index("118_10")]), settings.fit(runs)
+    own = np.mean([squared_error(settings.fit(jump), jump) for jump in jumps])
+    rest = np.mean([squared_error(settings.fit(jumps[:i] + jumps[i + 1 :]), jump) for i, jump in enumerate(jumps)])
+    one = np.mean([squared_error(single, jump) for jump in jumps])
+    far = np.mean([squared_error(wrong, jump) for jump in jumps])
     assert own < rest < one < far
-    for found, printed in ((own, 0.69), (rest, 3.51), (one, 8.62)):
-        assert 0.5 < found / printed < 2.0
-    assert far > 10.0 * one
+    for found, printed in ((own, 0.69), (one, 8.62), (far, 167.7)):
+        assert found == pytest.approx(printed, rel=0.15)
+    assert rest == pytest.approx(3.51, rel=0.35)
 
 
 @pytest.mark.parametrize("space", ["exponential", "euler"])
