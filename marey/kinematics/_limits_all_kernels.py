@@ -9,12 +9,19 @@ from marey.kinematics._cones_kernels import check_cones, check_reach
 from marey.kinematics._ellipsoids_kernels import check_ellipsoids
 from marey.kinematics._limits_field_kernels import check_quaternion_field
 from marey.kinematics._limits_kernels import Checked, check_box, check_euler_box
-from marey.kinematics._limits_tables import BOX, BUMPS, CONES, ELLIPSOIDS, EULER, FIELDS, REACH, Bounds
+from marey.kinematics._limits_tables import BOX, BUMPS, CONES, ELLIPSOIDS, EULER, FIELDS, REACH, Bounds, Tables
 from marey.kinematics._sdf_kernels import check_fields
 
 HOW = (2, True, True)  # as ``SdfLimits`` projects: two steps, divided by the slope, and the way to a feasible node
 HELD_RAD = 1e-9  # [rad] a pose inside the limits to this is inside
 REPEATS = 3  # projections of one pose: a field may leave a little over where cells meet
+
+
+@kernel
+def _check_fields(wxyz: FloatArray, tables: Tables) -> Checked:
+    charts, before, after, table, nearest, starts, shapes, origins, spacings, periodic, across, epsilons = tables
+    places = (starts, shapes, origins, spacings, periodic, across, epsilons)
+    return check_fields(wxyz, charts, before, after, table, nearest, *places, HOW)
 
 
 @kernel
@@ -33,7 +40,7 @@ def check_bounds(bounds: Bounds, wxyz: FloatArray) -> Checked:
     if bounds.kind == BUMPS:
         return check_quaternion_field(wxyz, *bounds.bumps)
     if bounds.kind == FIELDS:
-        return check_fields(wxyz, *bounds.fields, HOW)
+        return _check_fields(wxyz, bounds.fields)
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     return wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
 
