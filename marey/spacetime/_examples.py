@@ -27,7 +27,7 @@ CALM: Final = Objective(accel=1.0, prior=0.3)
 def dismount(flight_s: float = 0.6) -> Problem:
     """High-bar dismount: swing on the bar, a backward somersault, landing on both feet."""
     hands = Contact("hands", (0.0, BAR_HEIGHT_M, 0.0), kind="grip", friction=1.0, max_force=5.0)
-    feet = Contact("feet", (0.0, 0.0, LANDING_M), friction=1.0)
+    feet = Contact("feet", (0.0, 0.0, LANDING_M), friction=1.0, max_force=5.0)
     phases = (
         Phase("swing", 0.9, (hands,), span_s=0.05),
         Phase("flight", flight_s, span_s=0.05),
@@ -40,6 +40,7 @@ def dismount(flight_s: float = 0.6) -> Problem:
         Key("turn", "swing", 0.0, lower=0.2, upper=1.3),
         Key("turn", "swing", 1.0, lower=-1.3, upper=0.5),
         Key("turn", "landing", 0.0, lower=-2.0 * pi - 0.6, upper=-2.0 * pi + 1.2),
+        Key("force", "landing", 0.0, upper=2.0),
         Key("pose", "landing", 1.0, joints=stance),
         Key("velocity", "landing", 1.0),
     )
@@ -78,7 +79,8 @@ def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: st
                     keys.append(Key("clearance", phase.name, None, point=point, lower=0.0))
                     keys.append(Key("clearance", phase.name, None, point=f"{point}@joint", lower=KNEE_CLEAR_M))
     trunk = {"pitch": (-0.2, 0.5), "roll": (-0.25, 0.25), "yaw": (-0.5, 0.5)}
-    return Problem(name, tuple(phases), keys=tuple(keys), objective=CALM, guess="run", limits=trunk)
+    natural = Objective(accel=1.0, prior=2.0)
+    return Problem(name, tuple(phases), keys=tuple(keys), objective=natural, guess="run", limits=trunk)
 
 
 def peg_leaping() -> Problem:

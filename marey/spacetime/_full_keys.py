@@ -117,7 +117,7 @@ def held_bounds(layout: Layout, lower: FloatArray, upper: FloatArray) -> None:
         lower[:, i], upper[:, i] = low, high
     for key in layout.problem.keys:
         points = _bounded_points(layout, key)
-        for i, low, high in _wanted(layout, key) if points is not None else ():
+        for i, low, high in wanted_angles(layout, key) if points is not None else ():
             lower[points, i] = np.maximum(lower[points, i], low)
             upper[points, i] = np.minimum(upper[points, i], high)
     for end, inner in ((0, 1), (-1, -2)):
@@ -148,7 +148,7 @@ def _resting(layout: Layout, end: int) -> list[int]:
         if key.kind == "velocity" and key.at is not None:
             time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
             if abs(time - wanted) < SNAP_S:
-                found += [i for i, value, _ in _wanted(layout, key) if value == 0.0]
+                found += [i for i, value, _ in wanted_angles(layout, key) if value == 0.0]
     return found
 
 
@@ -167,7 +167,7 @@ def _key_times(layout: Layout, key: Key, phase: int) -> FloatArray:
     return np.concatenate([inner, breaks[-1:]])
 
 
-def _wanted(layout: Layout, key: Key) -> list[tuple[int, float, float]]:
+def wanted_angles(layout: Layout, key: Key) -> list[tuple[int, float, float]]:
     """Angle, lowest and highest value that a key on coordinates asks for."""
     figure = layout.figure
     low = -np.inf if key.lower is None else key.lower
@@ -182,7 +182,7 @@ def _wanted(layout: Layout, key: Key) -> list[tuple[int, float, float]]:
 
 
 def _coordinate_rows(layout: Layout, key: Key, at: IntArray) -> Rows:
-    wanted = _wanted(layout, key)
+    wanted = wanted_angles(layout, key)
     chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
     lower = np.tile([low for _, low, _ in wanted], (len(at), 1))
     upper = np.tile([high for _, _, high in wanted], (len(at), 1))
@@ -197,7 +197,9 @@ def _coordinate_rows(layout: Layout, key: Key, at: IntArray) -> Rows:
 
 
 def _target_rows(layout: Layout, key: Key, placed: Placed, scale: float) -> Rows:
-    axes = np.array([i for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None], dtype=np.int64)
+    axes = np.array(
+        [i for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None], dtype=np.int64
+    )
     if axes.size == 0:
         raise InputError(f"key '{key.kind}' in phase '{key.phase}' has no target", "Give at least one component")
     target = np.array([key.target[i] for i in axes], dtype=np.float64)
@@ -268,4 +270,3 @@ def _bar_rows(layout: Layout, key: Key, phase: int, times: FloatArray, at: IntAr
     columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
     lower = np.full((len(at), 1), PLACE_ROW * radius / 4.0)
     return Rows(at, lower, np.full_like(lower, np.inf), (f"bar clear of {key.point}",), evaluate, columns)
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -207,5 +206,3 @@ def _bounds(layout: Layout) -> tuple[FloatArray, FloatArray]:
             low[layout.place_columns(flight)] = high[layout.place_columns(flight)] = place
             low[layout.speed_columns(flight)] = high[layout.speed_columns(flight)] = 0.0
     return low, high
-
-

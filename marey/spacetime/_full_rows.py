@@ -18,6 +18,7 @@ from marey.spacetime._timeline import InstantBuilder
 
 PLACE_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
+MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens between frames
 TILT_ROW: Final = 3.0  # [-] of the cosine
 
 Coefficients = FloatArray | None  # (n, m, g) by the unknowns of flights and impulses
@@ -54,7 +55,7 @@ def support_wrench(state: BodyState, at: IntArray, contact: Contact, layout: Lay
 def contact_rows(layout: Layout, phase: int, instants: IntArray) -> Rows:
     """Friction cone or strength of the grip, pressure inside the support, twist, normal force."""
     contact = layout.timeline.phases[phase].contacts[0]
-    support = support_of(layout.timeline.phases[phase])
+    support = support_of(layout.timeline.phases[phase], MARGIN_M)
     round_label = "strength of the grip" if support.friction is None else "friction cone"
 
     if support.friction is not None:
@@ -82,11 +83,8 @@ def contact_rows(layout: Layout, phase: int, instants: IntArray) -> Rows:
 
 def tilt_rows(layout: Layout, phase: int, instants: IntArray) -> list[Rows]:
     """A foot that carries the body keeps its segment upright: its joint stays high above the plant."""
-    rows: list[Rows] = []
-    for contact in layout.timeline.phases[phase].contacts:
-        if contact.kind == "foot":
-            rows.append(_tilt(layout, contact, instants))
-    return rows
+    feet = [contact for contact in layout.timeline.phases[phase].contacts if contact.kind == "foot"]
+    return [_tilt(layout, contact, instants) for contact in feet]
 
 
 def _tilt(layout: Layout, contact: Contact, at: IntArray) -> Rows:
@@ -199,7 +197,13 @@ def _met_place(layout: Layout, at: IntArray, phase: int, flight: Flight, after_s
 
 
 def _met_speed(
-    layout: Layout, at: IntArray, phase: int, flight: Flight, after_s: float, label: str, impulse: IntArray | None = None
+    layout: Layout,
+    at: IntArray,
+    phase: int,
+    flight: Flight,
+    after_s: float,
+    label: str,
+    impulse: IntArray | None = None,
 ) -> Rows:
     contact = layout.timeline.phases[phase].contacts[0]
     axes, fall = layout.figure.axes, layout.gravity * after_s
@@ -242,9 +246,7 @@ def _impulse_cone(at: IntArray, support: Support, impulse: IntArray, layout: Lay
     return Rows(at, lower, upper, ("impulse inside the friction cone",), evaluate, impulse[None, None])
 
 
-def _impulse_arm(
-    at: IntArray, contact: Contact, support: Support, impulse: IntArray, layout: Layout
-) -> list[Rows]:
+def _impulse_arm(at: IntArray, contact: Contact, support: Support, impulse: IntArray, layout: Layout) -> list[Rows]:
     axes, spins = layout.figure.axes, layout.figure.spins
 
     def arm(state: BodyState, x: FloatArray) -> tuple[Jet, Coefficients]:
@@ -303,5 +305,7 @@ def second_contact_rows(layout: Layout, phase: int, instants: IntArray) -> list[
             first = state.points[contacts[0].point][0].at(instants)
             return (state.points[other.point][0].at(instants) - first - apart).columns(axes) * PLACE_ROW, None
 
-        rows.append(_equal(instants, (len(instants), len(axes)), _axis_labels(layout, f"place of {other.point}"), place))
+        rows.append(
+            _equal(instants, (len(instants), len(axes)), _axis_labels(layout, f"place of {other.point}"), place)
+        )
     return rows

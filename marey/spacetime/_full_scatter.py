@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray
 from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_rows import Rows
@@ -135,9 +135,7 @@ class HessianScatter:
 
     def _add_residuals(self, term: Residuals, state: BodyState, gradient: FloatArray) -> FloatArray:
         jets = term.evaluate(state)
-        slopes = sum(
-            blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True)
-        )
+        slopes = sum(blocks(jet, self._instants.basis[:, at]) for jet, at in zip(jets, term.parts, strict=True))
         slopes = np.asarray(slopes).reshape(len(term.weights), jets[0].value.shape[1], -1)
         values = np.sum([jet.value for jet in jets], axis=0)
         near = self._layout.columns_at(self._instants.first[term.parts[0]]).reshape(len(term.weights), -1)
@@ -145,5 +143,3 @@ class HessianScatter:
         np.add.at(gradient, near, pull)
         weighted = 2.0 * term.weights[:, None, None] * slopes
         return (weighted.transpose(0, 2, 1) @ slopes).ravel()
-
-

@@ -41,7 +41,8 @@ class SpacetimeResult:
         checked = self.check
         if not self.is_solved:
             rows = "; ".join(f"{name} ({value:.2g})" for name, value in self.worst[:3])
-            return f"{self.motion.name}: {self.status.value} after {self.iterations} iterations. Worst: {rows}. {self.advice}"
+            ended = f"{self.status.value} after {self.iterations} iterations"
+            return f"{self.motion.name}: {ended}. Worst: {rows or 'none'}. {self.advice}"
         drift = f"momentum drift {100.0 * checked.angular_momentum_drift:.1f} %"
         return (
             f"{self.motion.name}: {self.iterations} iterations, {self.seconds:.2f} s, violation {self.violation:.1e}; "

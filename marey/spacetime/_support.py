@@ -49,13 +49,16 @@ class Support:
         return value, self.friction * self.normal - tangent / length[:, None]
 
 
-def support_of(phase: Phase) -> Support:
-    """Limits of a phase with contacts (rows C1-C5 of [Fang2003]_ §4.2.3); coplanar feet share their hull."""
+def support_of(phase: Phase, margin_m: float = 0.0) -> Support:
+    """Limits of a phase with contacts (rows C1-C5 of [Fang2003]_ §4.2.3); coplanar feet share their hull.
+
+    ``margin_m`` is taken off the sides of the feet: what holds at frames with it holds between them without it.
+    """
     kinds = {contact.kind for contact in phase.contacts}
     if kinds == {"grip"} and len(phase.contacts) == 1:
         return _grip(phase.contacts[0])
     if kinds == {"foot"}:
-        return _feet(phase.contacts, phase.name)
+        return _feet(phase.contacts, phase.name, margin_m)
     raise InputError(
         f"phase '{phase.name}' mixes {len(phase.contacts)} contacts of kinds {', '.join(sorted(kinds))}",
         "A phase of the full space has one grip, or feet on one plane; split it",
@@ -82,11 +85,11 @@ def _grip(contact: Contact) -> Support:
     return Support(centre, normal, matrix, -limit, limit, labels, np.zeros((0, 3)), None, contact.max_force)
 
 
-def _feet(contacts: tuple[Contact, ...], phase: str) -> Support:
+def _feet(contacts: tuple[Contact, ...], phase: str, margin_m: float) -> Support:
     first = contacts[0]
     normal, along, across = frame_of(first)
     centre = np.asarray(first.position, dtype=np.float64)
-    corners = np.concatenate([_corners(contact) for contact in contacts]) - centre
+    corners = np.concatenate([_corners(contact, margin_m) for contact in contacts]) - centre
     height = np.abs(corners @ normal).max()
     if height > 1e-6:
         raise InputError(
@@ -103,9 +106,9 @@ def _feet(contacts: tuple[Contact, ...], phase: str) -> Support:
     return Support(centre, normal, matrix, lower, upper, labels, points, friction, cap)
 
 
-def _corners(contact: Contact) -> FloatArray:
+def _corners(contact: Contact, margin_m: float) -> FloatArray:
     _, along, across = frame_of(contact)
-    length, width = contact.half_extents_m
+    length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
     signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
     corners = signs[:, :1] * length * along + signs[:, 1:] * width * across
     return corners + np.asarray(contact.position)

@@ -1,0 +1,99 @@
+"""The entrance: a problem becomes a motion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from marey.base import ConvergenceError, InputError, UnknownNameError
+from marey.dynamics import Body, JointTree
+from marey.motion import Motion
+from marey.numerics import SQPIteration
+from marey.spacetime._durations import free_phases, solve_timed
+from marey.spacetime._full import FullOptions, full_result, solve_full
+from marey.spacetime._full_state import Derivatives
+from marey.spacetime._problem import SPACES, Problem
+from marey.spacetime._refusals import check_numbers
+from marey.spacetime._result import SpacetimeResult
+
+DERIVATIVES: Final = ("linear-time", "pinocchio", "finite-difference")
+SOLVERS: Final = ("sl1qp", "fang2003")
+
+
+def optimize(
+    problem: Problem,
+    *,
+    space: str | None = None,
+    derivatives: Derivatives = "linear-time",
+    solver: str = "sl1qp",
+    on_iteration: Callable[[SQPIteration], bool | None] | None = None,
+    time_limit_s: float | None = None,
+    warm_start: Motion | None = None,
+    on_failure: str = "raise",
+) -> SpacetimeResult:
+    """Find the motion that a problem asks for: one that a body could make.
+
+    In the full space ([Fang2003]_) the unknowns are splines of all joint angles; the root follows from contacts and
+    ballistics, and the aggregate force is kept within what the contacts can give. In the reduced space
+    ([Safonova2006]_ ch. 3) they are the coordinates of a behaviour.
+
+    Args:
+        problem: phases with contacts and durations, keys, objective.
+        space: ``"full"`` or ``"reduced"``, instead of the problem's.
+        derivatives: of aggregate momentum and force in the full space: ``"linear-time"``, ``"pinocchio"`` or
+            ``"finite-difference"``.
+        solver: ``"sl1qp"``, or ``"fang2003"`` as printed.
+        on_iteration: sees every iteration; returns True to stop, the best motion so far is kept.
+        time_limit_s: wall time [s].
+        warm_start: a motion of the same character to begin at, instead of the flat guess.
+        on_failure: ``"raise"`` or ``"return"`` a result that is not solved.
+
+    Raises:
+        InputError: the problem contradicts itself, or asks for what the body cannot reach.
+        ConvergenceError: not solved; its ``report`` is the result, which names the worst constraints.
+    """
+    space = space or problem.space
+    for kind, name, known in (
+        ("space", space, SPACES),
+        ("derivatives", derivatives, DERIVATIVES),
+        ("solver", solver, SOLVERS),
+        ("on_failure", on_failure, ("raise", "return")),
+    ):
+        if name not in known:
+            raise UnknownNameError(kind, name, "optimize", known)
+    check_numbers(problem)
+    if space == "reduced":
+        from marey.spacetime._reduced import optimize_reduced
+
+        result = optimize_reduced(
+            problem, warm_start=warm_start, on_iteration=on_iteration, time_limit_s=time_limit_s, solver=solver
+        )
+    else:
+        result = _full(problem, FullOptions(derivatives, solver, on_iteration, time_limit_s), warm_start)
+    if on_failure == "raise" and not result.is_solved:
+        raise ConvergenceError(result.sentence, report=result)
+    return result
+
+
+def _full(problem: Problem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:
+    tree = character(problem)
+    if free_phases(problem):
+        return solve_timed(problem, tree, options, warm_start=warm_start)
+    began = time.perf_counter()
+    return full_result(solve_full(problem, tree, options, warm_start=warm_start), began)
+
+
+def character(problem: Problem) -> JointTree:
+    """The body of a problem: Fang's two by name, or that of a clip file."""
+    if problem.character == "fang22":
+        return JointTree.fang22(problem.height_m, problem.mass_kg)
+    if problem.character == "fang7":
+        return JointTree.fang7(problem.height_m, problem.mass_kg)
+    if Path(problem.character).suffix:
+        from marey.io import load
+
+        motion = load(problem.character)
+        return JointTree.from_body(Body.from_motion(motion, mass_kg=problem.mass_kg), motion=motion)
+    raise InputError(f"character '{problem.character}'", "Say fang22, fang7, or a clip file")
