@@ -30,8 +30,8 @@ def mjcf(tree: JointTree, gravity: float = 9.81) -> str:
         return " ".join(repr(float(v)) for v in np.ravel(values))
 
     def body(i: int) -> str:
-        m, I = float(tree.masses[i]), tree.inertias[i]
-        full = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]) if m > 0.0 else (*[DUST_KGM2] * 3, 0.0, 0.0, 0.0)
+        m, J = float(tree.masses[i]), tree.inertias[i]
+        full = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]) if m > 0.0 else (*[DUST_KGM2] * 3, 0.0, 0.0, 0.0)
         kind = "hinge" if tree.kinds[i] == REVOLUTE else "slide"
         inside = "".join(body(int(k)) for k in np.flatnonzero(tree.parents == i))
         return (
