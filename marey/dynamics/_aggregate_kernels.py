@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, IntArray, kernel
 from marey.dynamics._spatial_kernels import (
     Spatial,
     Symmetric,
@@ -16,6 +16,7 @@ from marey.dynamics._spatial_kernels import (
     inertia_times,
     plus,
     put6,
+    row3,
     row6,
     sum6,
     times6,
@@ -41,6 +42,14 @@ def at_origin(x: Spatial, o: Vector) -> Spatial:
 
 
 @kernel
+def scratch_for(D: int) -> Scratch:
+    """Room for one frame of a tree of ``D`` joints."""
+    R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
+    S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
+    return R, P, S, V, A, np.empty((D + 1, 10)), np.empty((D + 1, 9)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
+
+
+@kernel
 def newton_euler(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Aggregate momentum and force ``(2, F, 6)``, and the centre of mass ``(F, 3)`` [m]: B.1-B.6.
 
@@ -48,15 +57,16 @@ def newton_euler(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple
 
     In world axes a wrench is passed to the parent by leaving it as it is, so the backward loop is a sum.
     """
-    frames, D = states[0].shape
-    R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
-    S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
-    weights = np.empty((D + 1, 10))
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, _, _, _ = scratch_for(D)
     totals, com = np.empty((2, frames, 6)), np.empty((frames, 3))
     for f in range(frames):
-        place_links(tree, states[0], f, R, P)
-        o = move_links(tree, states, f, gravity, (R, P), (S, V, A))
-        weigh_links(tree[4], R, P, o, weights)
+        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        weigh_links(inertias, R, P, o, weights)
         p: Spatial = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         w, h = p, (0.0, 0.0, 0.0)
         mass = 0.0
@@ -76,7 +86,20 @@ def newton_euler(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple
 
 
 @kernel
-def leaf_to_base(tree: TreeArrays, states: States, f: int, scratch: Scratch, columns: FloatArray) -> None:
+def leaf_to_base(
+    parents: IntArray,
+    qd: FloatArray,
+    qdd: FloatArray,
+    f: int,
+    S: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+    weights: FloatArray,
+    rates: FloatArray,
+    p: FloatArray,
+    w: FloatArray,
+    columns: FloatArray,
+) -> None:
     r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop: B.7-B.16, repaired.
 
     .. math:: b = I^*s,\quad e = D\bar v + s\times p^*,\quad
@@ -86,15 +109,13 @@ def leaf_to_base(tree: TreeArrays, states: States, f: int, scratch: Scratch, col
     with :math:`D = \tilde s I^* - I^*\tilde s`. The thesis writes one symbol for the rate of the composite inertia
     with and without the joint's own motion; with one value the result is wrong by some ten per cent. On entry the
     inertias are those of the links, on return those of the sub-trees; rates are returned inclusive. Gravity is in the
-    accelerations and is added to the force by the caller.
+    accelerations, and in the force of the whole.
     """
-    parents = tree[0]
-    _, qd, qdd = states
-    _, _, S, V, A, weights, rates, p, w = scratch
+    D = parents.shape[0]
     clear(rates)
     clear(p)
     clear(w)
-    for i in range(parents.shape[0] - 1, -1, -1):
+    for i in range(D - 1, -1, -1):
         k = parents[i]
         s, vb, ab = row6(S, i), row6(V, k), row6(A, k)
         m, h, J = weight_of(weights, i)
@@ -125,47 +146,37 @@ def leaf_to_base(tree: TreeArrays, states: States, f: int, scratch: Scratch, col
             rates[k, c] += r[c]
         add6(p, k, pi)
         add6(w, k, fi)
+    mass, moment, second = weight_of(weights, D)
+    add6(w, D, inertia_times(mass, moment, second, row6(A, D)))
 
 
 @kernel
-def scratch_for(D: int) -> Scratch:
-    """Room for one frame of a tree of ``D`` joints."""
-    R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
-    S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
-    return R, P, S, V, A, np.empty((D + 1, 10)), np.empty((D + 1, 9)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
-
-
-@kernel
-def sweep(
-    tree: TreeArrays, states: States, f: int, gravity: FloatArray, scratch: Scratch, columns: FloatArray
-) -> Vector:
-    """Both loops over the joints for frame ``f``; returns the point about which all is expressed."""
-    R, P, S, V, A, weights, _, _, w = scratch
-    place_links(tree, states[0], f, R, P)
-    o = move_links(tree, states, f, gravity, (R, P), (S, V, A))
-    weigh_links(tree[4], R, P, o, weights)
-    leaf_to_base(tree, states, f, scratch, columns)
-    D = tree[0].shape[0]
-    m, h, J = weight_of(weights, D)
-    add6(w, D, inertia_times(m, h, J, row6(A, D)))
-    return o
+def put_blocks(columns: FloatArray, o: Vector, f: int, blocks: FloatArray) -> None:
+    """Columns about the point ``o`` as Jacobians ``(4, F, 6, D)`` about the origin of the world."""
+    for n in range(4):
+        for i in range(columns.shape[1]):
+            force, moment = at_origin(row6(columns[n], i), o)
+            for c in range(3):
+                blocks[n, f, c, i] = force[c]
+                blocks[n, f, 3 + c, i] = moment[c]
 
 
 @kernel
 def linear_time(tree: TreeArrays, states: States, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Momentum and force ``(2, F, 6)``, Jacobians ``(4, F, 6, D)`` (dp/dq, dp/dqd = df/dqdd, df/dq, df/dqd)."""
-    frames, D = states[0].shape
-    scratch = scratch_for(D)
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, rates, p, w = scratch_for(D)
     columns = np.empty((4, D, 6))
     totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
     for f in range(frames):
-        o = sweep(tree, states, f, gravity, scratch, columns)
-        put6(totals[0], f, at_origin(row6(scratch[7], D), o))
-        put6(totals[1], f, at_origin(row6(scratch[8], D), o))
-        for n in range(4):
-            for i in range(D):
-                force, moment = at_origin(row6(columns[n], i), o)
-                for c in range(3):
-                    blocks[n, f, c, i] = force[c]
-                    blocks[n, f, 3 + c, i] = moment[c]
+        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        weigh_links(inertias, R, P, o, weights)
+        leaf_to_base(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        put6(totals[0], f, at_origin(row6(p, D), o))
+        put6(totals[1], f, at_origin(row6(w, D), o))
+        put_blocks(columns, o, f, blocks)
     return totals, blocks

@@ -46,7 +46,7 @@ def move_frames(tree: TreeArrays, states: States, f: int, links: Links) -> None:
     parents, kinds, geometry = tree[0], tree[1], tree[3]
     q, qd, qdd = states
     R, P, Pd, Pdd, w, wd, s, sd, sdd = links
-    place_links(tree, q, f, R, P)
+    place_links(parents, kinds, tree[2], geometry, q, f, R, P)
     for i in range(parents.shape[0]):
         k = parents[i]
         axis = turn(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))

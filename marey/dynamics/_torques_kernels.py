@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._aggregate_kernels import Scratch, States, scratch_for, sweep, weight_of
+from marey.dynamics._aggregate_kernels import States, leaf_to_base, scratch_for, weight_of
 from marey.dynamics._spatial_kernels import (
     Spatial,
     add6,
@@ -15,6 +15,7 @@ from marey.dynamics._spatial_kernels import (
     pair,
     plus,
     put6,
+    row3,
     row6,
     sum6,
     times6,
@@ -28,14 +29,16 @@ def inverse_torques(tree: TreeArrays, states: States, gravity: FloatArray, exter
 
     ``external (F, D, 6)`` are wrenches of the world on the links, at the origin of the world; it may have no frames.
     """
-    parents = tree[0]
-    frames, D = states[0].shape
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
     R, P, S, V, A, weights, _, _, w = scratch_for(D)
     out = np.empty((frames, D))
     for f in range(frames):
-        place_links(tree, states[0], f, R, P)
-        o = move_links(tree, states, f, gravity, (R, P), (S, V, A))
-        weigh_links(tree[4], R, P, o, weights)
+        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        weigh_links(inertias, R, P, o, weights)
         clear(w)
         for i in range(D - 1, -1, -1):
             m, h, J = weight_of(weights, i)
@@ -51,7 +54,16 @@ def inverse_torques(tree: TreeArrays, states: States, gravity: FloatArray, exter
 
 
 @kernel
-def lever_rows(tree: TreeArrays, scratch: Scratch, columns: FloatArray, levers: FloatArray) -> None:
+def lever_rows(
+    parents: IntArray,
+    S: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+    weights: FloatArray,
+    p: FloatArray,
+    columns: FloatArray,
+    levers: FloatArray,
+) -> None:
     r"""What links above a joint do to its torque: three twists and one wrench of each joint, ``levers (3, D, 6)``.
 
     .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
@@ -62,8 +74,6 @@ def lever_rows(tree: TreeArrays, scratch: Scratch, columns: FloatArray, levers: 
     z_i = \dot I^\circ_i s_i - I^*_i(v_i\times s_i) - s_i\times p_i + v_i\times b_i`: the table of the sub-tree
     extension with the pairing moved onto the joint's own axis.
     """
-    parents = tree[0]
-    _, _, S, V, A, weights, _, p, _ = scratch
     for i in range(parents.shape[0]):
         k = parents[i]
         s, v, vb = row6(S, i), row6(V, i), row6(V, k)
@@ -84,15 +94,19 @@ def torque_columns(tree: TreeArrays, states: States, gravity: FloatArray, rows: 
 
     Below a joint, :math:`\partial_{q_j}\tau_i = \langle s_i, \partial_{q_j} f_0\rangle`: the aggregate's own columns.
     """
-    parents = tree[0]
-    frames, D = states[0].shape
-    scratch = scratch_for(D)
-    S = scratch[2]
+    parents, kinds, rests, geometry, inertias, first = tree
+    q, qd, qdd = states
+    frames, D = q.shape
+    R, P, S, V, A, weights, rates, p, w = scratch_for(D)
     columns, levers = np.empty((4, D, 6)), np.empty((3, D, 6))
     out = np.zeros((3, frames, count, D))
     for f in range(frames):
-        sweep(tree, states, f, gravity, scratch, columns)
-        lever_rows(tree, scratch, columns, levers)
+        place_links(parents, kinds, rests, geometry, q, f, R, P)
+        o = row3(P, first)
+        move_links(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
+        weigh_links(inertias, R, P, o, weights)
+        leaf_to_base(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        lever_rows(parents, S, V, A, weights, p, columns, levers)
         for j in range(D):
             b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]
             i = j

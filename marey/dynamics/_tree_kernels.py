@@ -1,7 +1,8 @@
 """Compiled first pass over a tree: where its links are, how they move, what they weigh, in world axes.
 
 The tree comes as the arrays of ``JointTree.arrays``. Every array over links has one row more, the last, for the world:
-it is the parent of the roots, so no loop has a special case.
+it is the parent of the roots, so no loop has a special case. Loops that run at every frame take their arrays one by
+one: unpacking a tuple of arrays counts references, which costs as much as a few joints.
 """
 
 from __future__ import annotations
@@ -69,12 +70,20 @@ def stand_still(R: FloatArray, P: FloatArray) -> None:
 
 
 @kernel
-def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: FloatArray) -> None:
+def place_links(
+    parents: IntArray,
+    kinds: IntArray,
+    rests: FloatArray,
+    geometry: FloatArray,
+    q: FloatArray,
+    f: int,
+    R: FloatArray,
+    P: FloatArray,
+) -> None:
     """World rotations ``R (D+3, 3, 3)`` and origins ``P (D+1, 3)`` [m] of all links at coordinates ``q[f]``.
 
     The last two matrices are room to work in: allocating them anew would cost as much as a few joints.
     """
-    parents, kinds, rests, geometry = tree[0], tree[1], tree[2], tree[3]
     D = parents.shape[0]
     stand_still(R, P)
     for i in range(D):
@@ -93,27 +102,29 @@ def place_links(tree: TreeArrays, q: FloatArray, f: int, R: FloatArray, P: Float
 
 @kernel
 def move_links(
-    tree: TreeArrays,
-    states: tuple[FloatArray, FloatArray, FloatArray],
+    parents: IntArray,
+    kinds: IntArray,
+    geometry: FloatArray,
+    o: Vector,
+    qd: FloatArray,
+    qdd: FloatArray,
     f: int,
     gravity: FloatArray,
-    places: tuple[FloatArray, FloatArray],
-    twists: tuple[FloatArray, FloatArray, FloatArray],
-) -> Vector:
+    R: FloatArray,
+    P: FloatArray,
+    S: FloatArray,
+    V: FloatArray,
+    A: FloatArray,
+) -> None:
     r"""Joint twists, velocities and accelerations of the links, each ``(D+1, 6)``, in world axes.
 
     .. math:: v_i = v_\lambda + s_i\dot q_i,\qquad a_i = a_\lambda + s_i\ddot q_i + v_i \times s_i\dot q_i,
         \qquad a_0 = -G
 
-    [Fang2003]_ B.1-B.4. They are taken about a point of the body, which is returned, and not about the origin of the
-    world: far from it the moments would lose their digits.
+    [Fang2003]_ B.1-B.4. They are taken about ``o``, a point of the body, and not about the origin of the world: far
+    from it the moments would lose their digits.
     """
-    parents, kinds, geometry = tree[0], tree[1], tree[3]
-    _, qd, qdd = states
-    R, P = places
-    S, V, A = twists
     D = parents.shape[0]
-    o = row3(P, tree[5])
     put6(V, D, ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
     put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
     for i in range(D):
@@ -127,7 +138,6 @@ def move_links(
         put6(S, i, s)
         put6(V, i, v)
         put6(A, i, sum6(sum6(row6(A, k), times6(qdd[f, i], s)), cross6(v, moved)))
-    return o
 
 
 @kernel
