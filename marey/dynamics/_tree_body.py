@@ -189,27 +189,43 @@ def _below(skeleton: Skeleton, top: int) -> list[int]:
 
 
 def _hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | None) -> FloatArray | None:
-    """Axis ``(1, 3)`` of a hinge, ``(0, 3)`` of a stiff joint, or None of a free one."""
-    if motion is not None:
-        return _seen_hinge(motion.rotations[:, j].log())
+    """Axis ``(1, 3)`` of a hinge, ``(0, 3)`` of a stiff joint, or None of a free one.
+
+    What a file format says is believed unless the clip contradicts it.
+    """
+    known = _known_hinge(skeleton, roles, j)
+    if motion is None:
+        return known
+    vectors = motion.rotations[:, j].log()
+    return known if known is not None and _leaves(vectors, known) < HINGE_TOL else _seen_hinge(vectors)
+
+
+def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | None:
+    """As :func:`_hinge`, from the habits of CMU's BVH files and from the limits of ASF files."""
+    name = skeleton.names[j]
     if roles.profile == "cmu-bvh":
-        name = skeleton.names[j].lower()
-        if name in _CMU_STIFF:
+        if name.lower() in _CMU_STIFF:
             return np.zeros((0, 3))
-        return np.array([_CMU_HINGES[name]]) if name in _CMU_HINGES else None
-    for limit in skeleton.limits:
-        if limit.joint == skeleton.names[j] and len(limit.order) == 1:
-            return (limit.axis @ np.array(AXES[limit.order]))[None]
-    return None
+        return np.array([_CMU_HINGES[name.lower()]]) if name.lower() in _CMU_HINGES else None
+    limits = {limit.joint: limit for limit in skeleton.limits}
+    if name not in limits:
+        return np.zeros((0, 3)) if limits and roles.profile == "cmu-asf" else None
+    limit = limits[name]
+    return (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
 
 
 def _seen_hinge(vectors: FloatArray) -> FloatArray | None:
-    """As :func:`_hinge`, from the rotation vectors ``(F, 3)`` of a clip."""
+    """As :func:`_hinge`, from the rotation vectors ``(F, 3)`` of a clip; the mean angle is positive."""
     if np.abs(vectors).max() < STILL_TOL:
         return np.zeros((0, 3))
-    axis = np.linalg.svd(vectors, full_matrices=False)[2][0]
-    away = vectors - np.outer(vectors @ axis, axis)
-    return axis[None] if np.linalg.norm(away, axis=1).max() < HINGE_TOL else None
+    axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
+    axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
+    return axis if _leaves(vectors, axis) < HINGE_TOL else None
+
+
+def _leaves(vectors: FloatArray, axis: FloatArray) -> float:
+    """How far [rad] rotation vectors ``(F, 3)`` leave an axis ``(1, 3)``, or rest if there is none, ``(0, 3)``."""
+    return float(np.linalg.norm(vectors - vectors @ axis.T @ axis, axis=1).max())
 
 
 def _safe_order(order: str, rotations: SO3, frame: FloatArray) -> str:

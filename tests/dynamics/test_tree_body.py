@@ -153,9 +153,10 @@ def test_cmu_without_fingers_has_56_coordinates_and_the_same_mass(mocap):
 
 
 @pytest.mark.mocap
-def test_cmu_knees_and_elbows_bend_with_positive_angles(mocap):
+@pytest.mark.parametrize("seen", [False, True])
+def test_cmu_knees_and_elbows_bend_with_positive_angles(mocap, seen):
     clip = marey.load(mocap / "cmu-bvh" / "118_20.bvh")
-    tree = JointTree.from_body(Body.from_motion(clip))
+    tree = JointTree.from_body(Body.from_motion(clip), motion=clip if seen else None)
     q = tree.from_motion(clip)
     bends = q[:, [tree.index(name) for name in ("LeftLeg", "RightLeg", "LeftForeArm", "RightForeArm")]]
     assert bends.min() > -0.1
@@ -179,3 +180,28 @@ def test_standing_torques_of_a_cmu_body_carry_its_weight(mocap):
     q = tree.from_motion(clip)[:1]
     lift = torques(tree, q, 0 * q, 0 * q)[0, tree.index("root_ty")]
     assert lift == pytest.approx(75.0 * 9.81, rel=1e-12)
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("seen", [False, True])
+def test_asf_clips_go_to_coordinates_and_back_without_loss(mocap, seen):
+    """Hinges come from the file's own degrees of freedom, and bones without any are stiff."""
+    clip = marey.load(mocap / "cmu-asfamc" / "02" / "02_01.amc")
+    tree = JointTree.from_body(Body.from_motion(clip), motion=clip if seen else None)
+    q = tree.from_motion(clip)
+    back = tree.to_motion(q, clip.rate_hz)
+    assert geodesic_distance(back.rotations, clip.rotations).max() < 1e-9
+    assert tree.groups.count("ltibia") == 1
+    assert "lhipjoint" not in tree.groups
+    assert q[:, tree.index("ltibia")].min() > 0.0
+
+
+def test_a_clip_that_contradicts_a_known_hinge_is_believed(human_body):
+    """The limits say hinge, the clip turns freely: three turns are kept and nothing is lost."""
+    limit = EulerLimits("left_knee", "x", np.array([0.0]), np.array([2.0]), SO3.identity())
+    body = replace(human_body, skeleton=replace(human_body.skeleton, limits=(limit,)))
+    clip = small_motion(np.random.default_rng(5), body.skeleton)
+    tree = JointTree.from_body(body, motion=clip)
+    assert tree.groups.count("left_knee") == 3
+    back = tree.to_motion(tree.from_motion(clip), 60.0)
+    assert geodesic_distance(back.rotations, clip.rotations).max() < 1e-12
