@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
 
 GRAVITY: Final = 9.81  # [m/s²]
 FOOT_HALF_M: Final = (0.12, 0.05)  # [m] along and across the foot ([Fang2003]_ gives none)
@@ -123,7 +123,8 @@ class RectangleSupport:
         Args:
             wrenches: as above.
             cone: ``"round"`` :math:`\mu f_n - \sqrt{|f_t|^2+\epsilon^2} + \epsilon`; ``"square"`` for
-                :math:`|f_x|, |f_y| \le \mu f_n`; ``"cosine"`` as printed, :math:`f_n/|f| - 1/\sqrt{\mu^2+1}` (unitless).
+                :math:`|f_x|, |f_y| \le \mu f_n`; ``"cosine"`` as printed, without a unit,
+                :math:`f_n/|f| - 1/\sqrt{\mu^2+1}`.
             smoothing_n: ε above [N].
         """
         x, y, n, about_x, about_y, _ = self.local(wrenches).T
@@ -151,7 +152,7 @@ class RectangleSupport:
         upper = mu * (X + Y) * fz - np.abs(Y * fx + mu * tx) - np.abs(X * fy + mu * ty)
         return lower, upper
 
-    def contains(self, wrenches: ArrayLike, tolerance: float = 1e-9) -> FloatArray:
+    def contains(self, wrenches: ArrayLike, tolerance: float = 1e-9) -> BoolArray:
         """Whether wrenches ``(F, 6)`` are in the exact cone of the rectangle, with four-sided friction cones."""
         margins = self.margins(wrenches, cone="square")
         return np.asarray(margins.worst >= -tolerance)

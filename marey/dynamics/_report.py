@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from marey.dynamics._split import SupportSplit
 from marey.dynamics._supports import LIMBS, Supports
 
 COLOURS: Final = ("green", "amber", "red")
-CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits")
+CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits", "haste")
 WORDS: Final = {
     "slip": "the feet would slip: more sideways force or twist is needed than friction gives",
     "tipping": "the body would tip over: the ground would have to push beside the feet",
@@ -24,8 +25,9 @@ WORDS: Final = {
     "slide": "a planted foot slides",
     "penetration": "a foot is below the floor",
     "limits": "a joint is outside its limits",
+    "haste": "on one foot the body moves harder than gravity tips it: the clip seems to play too fast",
 }
-KINEMATIC: Final = ("slide", "penetration", "limits")
+KINEMATIC: Final = ("slide", "penetration", "limits", "haste")
 VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
 RED_CLIP: Final = 0.7  # fewer green frames make a clip red
 MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
@@ -84,6 +86,7 @@ class ValidityReport:
     slide_mm: FloatArray  # (F,) [mm in 0.1 s] of planted feet, lasting
     penetration_mm: FloatArray  # (F,) [mm] of heels and balls below the floor, lasting
     limit_rad: FloatArray  # (F,) [rad] of the joint farthest outside its limits; zero without limits
+    haste: FloatArray  # (F,) [-] times as hard as gravity tips it that a body on one foot moves; zero if nothing tells
     centre_of_pressure: FloatArray  # (F, 3) [m] on the floor; under the centre of mass where nothing pushes
     split: SupportSplit  # what each foot and hand gives
     dynamics: InverseDynamics
@@ -173,6 +176,7 @@ class ValidityReport:
             "min_balance_margin_m": float(self.balance_margin.min()),
             "max_momentum_drift": float(self.momentum_drift.max()),
             "max_slide_mm": float(self.slide_mm.max()),
+            "max_haste": float(self.haste.max()),
             "max_penetration_mm": float(self.penetration_mm.max()),
             "warnings": list(self.warnings),
             "spans": [span.to_json() for span in self.spans],
@@ -180,24 +184,22 @@ class ValidityReport:
         return facts | {"frames": self._frame_values()} if frames else facts
 
     def _frame_values(self) -> dict[str, Any]:
-        vectors = {
+        arrays = {
+            "violation": self.violation,
+            "lack": self.lack,
+            "friction_margin": self.friction_margin,
+            "balance_margin": self.balance_margin,
+            "momentum_drift": self.momentum_drift,
+            "slide_mm": self.slide_mm,
+            "penetration_mm": self.penetration_mm,
+            "haste": self.haste,
             "wrench": self.wrench,
             "available": self.available,
             "centre_of_pressure": self.centre_of_pressure,
             "limb_forces": self.split.forces,
         }
-        numbers = (
-            "violation",
-            "lack",
-            "friction_margin",
-            "balance_margin",
-            "momentum_drift",
-            "slide_mm",
-            "penetration_mm",
-        )
         values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
-        values |= {name: np.round(getattr(self, name), 6).tolist() for name in numbers}
-        return values | {name: np.round(value, 4).tolist() for name, value in vectors.items()}
+        return values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}
 
     def __repr__(self) -> str:
         return f"ValidityReport('{self.name}', {self.verdict})"
@@ -210,8 +212,7 @@ def find_spans(
     merged = merge_gaps(levels)
     edges = [0, *(np.flatnonzero(np.diff(merged)) + 1).tolist(), len(merged)]
     return tuple(
-        _span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        _span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz) for a, b in pairwise(edges)
     )
 
 
@@ -219,7 +220,7 @@ def merge_gaps(levels: Status) -> Status:
     """Levels ``(F,)`` in which a stretch shorter than ``MERGE_FRAMES`` between two worse ones becomes as the milder."""
     merged = levels.copy()
     edges = [0, *(np.flatnonzero(np.diff(levels)) + 1).tolist(), len(levels)]
-    for a, b in zip(edges[1:-2], edges[2:-1], strict=True):
+    for a, b in pairwise(edges[1:-1]):
         around = min(int(merged[a - 1]), int(levels[b]))
         if b - a < MERGE_FRAMES and around > levels[a]:
             merged[a:b] = around

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from marey.dynamics._body import GRAVITY
+from marey.dynamics._supports import any_of
 from marey.picture import PhysicsCurves, plot_physics
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def physics_curves(report: ValidityReport, measured: ReactionComparison | None =
         tolerance=report.tolerance,
         friction_margin=report.friction_margin,
         balance_margin=report.balance_margin,
-        flight=~report.supports.touching.any(axis=1),
+        flight=~any_of(report.supports.touching),
         measured=None if measured is None else measured.measured / weight,
         is_measured=None if measured is None else measured.used,
     )

@@ -1,4 +1,4 @@
-"""Where a body is supported: corners of soles and palms that touch, frame by frame, and in which directions they push."""
+"""Where a body is supported: corners of soles and palms that touch, frame by frame, and how they can push."""
 
 from __future__ import annotations
 
@@ -48,7 +48,12 @@ class Supports:
 
     def limb_active(self, limb: int, *, slack: bool = True) -> BoolArray:
         """Whether any corner of a limb can push ``(F,)``."""
-        return (self.active if slack else self.touching)[:, self.limbs == limb].any(axis=1)
+        return any_of((self.active if slack else self.touching)[:, self.limbs == limb])
+
+    @property
+    def carried(self) -> BoolArray:
+        """Whether anything can push ``(F,)``."""
+        return any_of(self.active)
 
 
 SLIDE_WINDOW_S: Final = 0.1
@@ -185,7 +190,8 @@ def _assemble(
     was_given: bool,
 ) -> Supports:
     num_frames, slack = motion.num_frames, max(0, round(slack_s * motion.rate_hz))
-    limbs, points, touching, active, grips = list[int](), list[FloatArray](), list[BoolArray](), [], []
+    limbs, points = list[int](), list[FloatArray]()
+    touching, active, grips = list[BoolArray](), list[BoolArray](), list[BoolArray]()
     for part in (*soles, *palms):
         held = part.limb >= 2
         flags = part.flags
@@ -222,6 +228,11 @@ def _on_floor(middles: FloatArray, floor_m: float, is_grip: BoolArray) -> FloatA
     """The points dropped onto the floor; a hand that holds on stays where it is."""
     heights = np.where(is_grip, middles[..., 1], floor_m)
     return np.stack([middles[..., 0], heights, middles[..., 2]], axis=-1)
+
+
+def any_of(flags: BoolArray) -> BoolArray:
+    """Whether any flag of a row ``(F, P)`` is set ``(F,)``."""
+    return np.asarray(np.any(flags, axis=1), dtype=np.bool_)
 
 
 def widened(flags: BoolArray, count: int) -> BoolArray:

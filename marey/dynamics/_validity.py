@@ -8,13 +8,25 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.dynamics._body import GRAVITY, Body
 from marey.dynamics._cones import LEVER_M, wrench_about
 from marey.dynamics._inverse import InverseDynamics, inverse_dynamics
-from marey.dynamics._report import CAUSES, Status, ValidityReport, find_spans
-from marey.dynamics._split import centre_of_pressure, split_limbs
+from marey.dynamics._report import Status, ValidityReport, find_spans
+from marey.dynamics._split import split_limbs
 from marey.dynamics._supports import FOOT_SLACK_M, Floor, Supports, find_supports
+from marey.dynamics._validity_haste import haste
+from marey.dynamics._validity_measures import (
+    LASTING_S,
+    Supply,
+    averaged,
+    find_causes,
+    fit_supply,
+    momentum_drift,
+    near_flight,
+    pressure,
+    weigh_missing,
+)
 from marey.kinematics import JointLimits
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
@@ -26,22 +38,14 @@ RED_FACTOR: Final = 1.5  # amber up to this many tolerances
 # before the differences only takes the worst of the noise, and contacts last longer by the width of the window.
 CUTOFF_HZ: Final = 12.0
 WINDOW_S: Final = 0.04  # [s] standard deviation
-# Noise of a capture changes sign from frame to frame, a force that is really missing lasts. So what is missing counts
-# twice: its mean over a fifth of a second, and at half its size the frame by itself. Numbers chosen on 14 walks and
-# their copies at 1.5 times the speed, with runs and jumps in view, all of CMU subjects 02, 07, 16, 35, 69 and others.
-LASTING_S: Final = 0.08  # [s] standard deviation of the window of that mean
-LASTING_WEIGHT: Final = 3.0
-MOMENT_WEIGHT: Final = 0.5
 DETECTED_SLACK_S: Final = 0.03  # [s] detected contacts begin and end this precisely (two frames at 60 Hz)
 STENCIL_FRAMES: Final = 2.0  # a force that begins suddenly is felt this many frames off by five-point differences
 SLIDE_MM: Final = (30.0, 60.0)  # [mm in 0.1 s] amber and red: planted feet of clean walks reach 30
 PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walks reach 45, as soles are guessed
 LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
-GRIP_FORCE: Final = 5.0  # [body weights] a hand holds ([Fang2003]_, spec §2.9)
-GRIP_MOMENT_M: Final = 0.05  # [m] moment over body weight that a hand holds about each axis
-GRIP_ROUNDS: Final = 4  # of sharing between forces of hands and moments of hands
-LOW_NORMAL: Final = 0.2  # [body weights] below this the centre of pressure means little
-MIN_FLIGHT_S: Final = 0.08  # [s] shorter gaps between contacts are not called a flight
+WALKING_HASTE: Final = 1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
+RUNNING_HASTE: Final = 1.15  # [-] captured runs have 0.8 to 1.1
+HASTE: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
 
 def validity(
@@ -62,9 +66,11 @@ def validity(
 
     The six numbers of the aggregate wrench :math:`f_0` must lie in the cone that friction and the shape of soles and
     palms allow; in flight they must vanish. The distance to the cone, moments taken about the centre of mass and
-    divided by 1 m, is what is missing, in body weights. ``violation`` is three times its mean over about a fifth of a
-    second, or half of the frame's own where that is more: green up to the tolerance (1.7 % of the body weight lasting
-    on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration and joint limits colour a frame too.
+    divided by 1 m, is what is missing, in body weights. ``violation`` is 2.5 times its mean over about a fifth of a
+    second, or half of the frame's own where that is more: green up to the tolerance (2 % of the body weight lasting
+    on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration, joint
+    limits and a body that moves harder than gravity tips it over its foot (``haste``: a clip played too fast) colour a
+    frame too.
 
     Args:
         motion: any clip of at least three frames, +Y up.
@@ -95,15 +101,18 @@ def validity(
     slack = _slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_supply(dynamics, supports)
-    weighed = weigh_missing(supply.missing, supports.active.any(axis=1), motion.rate_hz)
+    weighed = weigh_missing(supply.missing, supports.carried, motion.rate_hz)
+    places, balance = pressure(dynamics, supports)
+    hurry = haste(dynamics, supports, places)
     checks = _Checks(
         np.linalg.norm(weighed, axis=-1),
         averaged(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
         averaged(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
         np.zeros(motion.num_frames) if limits is None else limits.violations(motion.rotations).max(axis=1),
+        hurry / np.where(near_flight(supports, motion.rate_hz), RUNNING_HASTE, WALKING_HASTE),
         tolerance,
     )
-    return _report(motion, dynamics, supports, supply, weighed, checks)
+    return _report(motion, dynamics, supports, supply, weighed, checks, (places, balance, hurry))
 
 
 def _slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
@@ -120,33 +129,20 @@ def _body_of(skeleton: Skeleton) -> Body:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Supply:
-    """What contacts give towards what a motion needs; moments about the centre of mass."""
-
-    needed: FloatArray  # (F, 6) [body weights, moments over LEVER_M]
-    given: FloatArray  # (F, 6) nearest that the contacts can give
-    corner_forces: FloatArray  # (F, P, 3) [body weights]
-
-    @property
-    def missing(self) -> FloatArray:
-        """What no contact gives ``(F, 6)``."""
-        return self.needed - self.given
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Checks:
-    """The four measures that colour a frame."""
+    """The five measures that colour a frame."""
 
     violation: FloatArray
     slide_mm: FloatArray
     penetration_mm: FloatArray
     limit_rad: FloatArray
+    haste: FloatArray  # over what a walker or a runner may have
     tolerance: float
 
     def ratios(self) -> FloatArray:
-        """Each measure ``(F, 4)``: up to 1 is green, up to 2 amber."""
-        bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD)
-        values = (self.violation, self.slide_mm, self.penetration_mm, self.limit_rad)
+        """Each measure ``(F, 5)``: up to 1 is green, up to 2 amber."""
+        bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, HASTE)
+        values = (self.violation, self.slide_mm, self.penetration_mm, self.limit_rad, self.haste)
         return np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in _zip(values, bounds)], 1)
 
     def levels(self) -> Status:
@@ -159,50 +155,6 @@ def _zip(
     values: tuple[FloatArray, ...], bounds: tuple[tuple[float, float], ...]
 ) -> list[tuple[FloatArray, tuple[float, float]]]:
     return list(zip(values, bounds, strict=True))
-
-
-def fit_supply(dynamics: InverseDynamics, supports: Supports) -> Supply:
-    """Find the nearest wrench that the supports can give, for every frame.
-
-    Hands that hold on take any force, and a moment of up to ``GRIP_MOMENT_M`` body weights about each axis.
-    """
-    from marey.dynamics._cones_kernels import fit_moving_cones
-
-    weight = dynamics.body.mass_kg * GRAVITY
-    moments = dynamics.moments / LEVER_M
-    needed = np.ascontiguousarray(np.concatenate([dynamics.forces, moments], axis=1) / weight)
-    arms = np.ascontiguousarray(supports.points - dynamics.com[:, None])
-    held = np.zeros_like(needed)
-    bound = GRIP_MOMENT_M / LEVER_M * supports.grips.any(axis=1)[:, None]
-    given, forces = needed, np.zeros_like(arms)
-    for _ in range(GRIP_ROUNDS if supports.grips.any() else 1):
-        given, forces = fit_moving_cones(needed - held, arms, supports.active, supports.grips, supports.edges, LEVER_M)
-        held[:, 3:] = np.clip((needed - given)[:, 3:], -bound, bound)
-    return Supply(needed, given + held, forces)
-
-
-def weigh_missing(missing: FloatArray, carried: BoolArray, rate_hz: float) -> FloatArray:
-    """What counts of a missing wrench ``(F, 6)``: what lasts on the ground, or the frame alone where that is more.
-
-    In the air, where ``carried`` ``(F,)`` is false, only the frame counts: a capture falls at 9 to 11 m/s².
-    """
-    steady = LASTING_WEIGHT * averaged(missing * carried[:, None], rate_hz, LASTING_S)
-    brief = MOMENT_WEIGHT * missing
-    is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
-    return np.where(is_brief[:, None], brief, steady)
-
-
-def averaged(values: FloatArray, rate_hz: float, window_s: float) -> FloatArray:
-    """Mean of values ``(F, ...)`` over a Gaussian window of this standard deviation, the clip mirrored at its ends."""
-    half = min(int(np.ceil(3.0 * window_s * rate_hz)), len(values) - 1)
-    if half < 1:
-        return values
-    window = np.exp(-0.5 * (np.arange(-half, half + 1) / (window_s * rate_hz)) ** 2)
-    window /= window.sum()
-    columns = values.reshape(len(values), -1)
-    longer = np.concatenate([columns[half:0:-1], columns, columns[-2 : -half - 2 : -1]])
-    means = [np.convolve(longer[:, k], window, mode="valid") for k in range(columns.shape[1])]
-    return np.stack(means, axis=1).reshape(values.shape)
 
 
 def _check_options(tolerance: float, gravity: float, slack_s: float | None, window_s: float) -> None:
@@ -223,10 +175,11 @@ def _report(
     supply: Supply,
     weighed: FloatArray,
     checks: _Checks,
+    pressures: tuple[FloatArray, FloatArray, FloatArray],
 ) -> ValidityReport:
     weight = dynamics.body.mass_kg * GRAVITY
     levels = checks.levels()
-    places, balance = pressure(dynamics, supports)
+    places, balance, hurry = pressures
     force = supply.needed[:, :3]
     friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
     margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
@@ -249,6 +202,7 @@ def _report(
         slide_mm=checks.slide_mm,
         penetration_mm=checks.penetration_mm,
         limit_rad=checks.limit_rad,
+        haste=hurry,
         centre_of_pressure=places,
         split=split_limbs(available, supports, weight * supply.corner_forces),
         dynamics=dynamics,
@@ -263,74 +217,6 @@ def _about_origin(scaled: FloatArray, com: FloatArray) -> FloatArray:
     """Wrenches about the world origin of those about the centre of mass with moments over ``LEVER_M``."""
     force, moment = wrench_about(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -com)
     return np.concatenate([force, moment], axis=1)
-
-
-def pressure(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:
-    """Centre of pressure ``(F, 3)`` [m] and how far inside the polygon of the supports it is ``(F,)`` [m].
-
-    Near take-off, where little force is left, the margin is taken as that of ``LOW_NORMAL``.
-    """
-    from marey.dynamics._support_kernels import polygon_margins
-
-    weight = dynamics.body.mass_kg * GRAVITY
-    places, _ = centre_of_pressure(dynamics.wrench, supports.floor_m)
-    normal = dynamics.forces[:, 1] / weight
-    under = dynamics.com * [1.0, 0.0, 1.0] + [0.0, supports.floor_m, 0.0]
-    places = np.where((normal > LOW_NORMAL / 4.0)[:, None], places, under)
-    flat = np.ascontiguousarray(places[:, [0, 2]])
-    points = np.ascontiguousarray(supports.points[..., [0, 2]])
-    margins = polygon_margins(flat, points, supports.active & ~supports.grips)
-    return places, margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
-
-
-def momentum_drift(dynamics: InverseDynamics, supports: Supports) -> FloatArray:
-    """How far the angular momentum about the centre of mass is off its mean in the middle of each flight ``(F,)``."""
-    drift = np.zeros(dynamics.num_frames)
-    for start, stop in flights(supports.active, dynamics.rate_hz):
-        momentum = dynamics.angular_momentum[start:stop]
-        drift[start:stop] = np.linalg.norm(momentum - momentum.mean(axis=0), axis=-1)
-    return drift
-
-
-def flights(active: BoolArray, rate_hz: float) -> list[tuple[int, int]]:
-    """Begin and end (exclusive) of every stretch without support ``(F, P)`` that is long enough to be a flight."""
-    free = np.concatenate([[False], ~active.any(axis=1), [False]])
-    edges = np.flatnonzero(np.diff(free.astype(np.int8))).reshape(-1, 2)
-    return [(int(a), int(b)) for a, b in edges if (b - a) >= MIN_FLIGHT_S * rate_hz]
-
-
-def find_causes(
-    supply: Supply,
-    supports: Supports,
-    weighed: FloatArray,
-    ratios: FloatArray,
-    balance: FloatArray,
-    friction_margin: FloatArray,
-) -> BoolArray:
-    """Why each frame is not green ``(F, C)``, by CAUSES.
-
-    Of the wrench that is missing, the largest part names the cause: upwards or sideways with nothing below is hover,
-    downwards is pull, a moment is tipping on the ground and momentum in the air, a moment about the normal or a force
-    beyond friction is slip.
-    """
-    flags = np.zeros((len(weighed), len(CAUSES)), dtype=np.bool_)
-    column = {name: k for k, name in enumerate(CAUSES)}
-    lacks = ratios[:, 0] > 1.0
-    carried = supports.active.any(axis=1)
-    up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
-    twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
-    total = np.linalg.norm(weighed, axis=-1)
-    pulls = -up > 0.5 * total
-    flags[:, column["pull"]] = lacks & pulls
-    slips = (friction_margin < -0.5 * TOLERANCE) | (twist > 0.6 * total)
-    flags[:, column["slip"]] = lacks & carried & ~pulls & slips
-    flags[:, column["tipping"]] = lacks & carried & ~pulls & ((balance < 0.0) | ~slips)
-    turns = np.maximum(tip, twist) > np.hypot(up, level)
-    flags[:, column["hover"]] = lacks & ~carried & ~pulls & ~turns
-    flags[:, column["momentum"]] = lacks & ~carried & ~pulls & turns
-    for k, name in enumerate(("slide", "penetration", "limits"), start=1):
-        flags[:, column[name]] = ratios[:, k] > 1.0
-    return flags
 
 
 def _warnings(dynamics: InverseDynamics, supports: Supports) -> list[str]:

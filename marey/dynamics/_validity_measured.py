@@ -11,6 +11,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics._body import GRAVITY
 from marey.dynamics._report import ValidityReport
 from marey.dynamics._split import centre_of_pressure, split_support
+from marey.dynamics._supports import any_of
 from marey.io import GroundReaction
 
 MISSED_S: Final = 0.1  # [s] a foot that stands longer than this without a force stands beside the plates
@@ -113,10 +114,10 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
 def comparable(report: ValidityReport, measured: GroundReaction) -> BoolArray:
     """Frames ``(F,)`` in which the plates carry all of the body."""
     loaded = measured.loaded()
-    used = loaded.any(axis=1)
+    used = any_of(loaded)
     longest = MISSED_S * report.dynamics.rate_hz
     for limb, side in enumerate(SIDES):
-        felt = loaded[:, measured.names.index(side)] if side in measured.names else loaded.any(axis=1)
+        felt = loaded[:, measured.names.index(side)] if side in measured.names else any_of(loaded)
         beside = np.concatenate([[False], report.supports.limb_active(limb, slack=False) & ~felt, [False]])
         for start, stop in np.flatnonzero(np.diff(beside.astype(np.int8))).reshape(-1, 2):
             used[start:stop] &= (stop - start) <= longest

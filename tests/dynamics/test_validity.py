@@ -15,7 +15,7 @@ from marey import samples
 from marey.base import InputError, MareyError, UnknownNameError
 from marey.dynamics import CAUSES, GRAVITY, Body, find_supports, validity
 from marey.dynamics._report import find_spans, merge_gaps
-from marey.dynamics._validity import averaged, flights, momentum_drift
+from marey.dynamics._validity_measures import averaged, flights, momentum_drift
 from marey.kinematics import fit_limits
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions
