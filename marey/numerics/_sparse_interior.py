@@ -12,11 +12,11 @@ from marey.numerics._sparse_band import BandSystem
 
 START_SHARE = 0.02  # [-] of the penalty: first multiplier of an inequality
 START_SLACK = 0.02  # first distance of a row from its ends, in scaled rows
-START_BOX = 0.1  # [-] of the box: first distance of a variable from its bounds
-START_BOX_GAP = 0.01  # [-] of the mean gap of the rows, for the bounds
+START_BOX = 0.02  # [-] of the box: first distance of a variable from its bounds
+START_BOX_GAP = 0.1  # [-] of the mean gap of the rows, for the bounds
 DUAL_TOL = 1e-6  # [-] of the gradient
 ROUNDING_GAP = 1e-3  # [-] of the tolerance; below it residuals only grow
-BOUNDARY_SHARE = 0.99  # [-] of the way to the boundary that a step may take
+BOUNDARY_SHARE = 0.995  # [-] of the way to the boundary that a step may take
 
 
 @dataclass(slots=True, eq=False)
