@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.kinematics._ik_clips import ALLOWED_RAD, Guess, Outcome, Run
 from marey.kinematics._ik_problem import ROOTS, Problem, Root, compile_problem, targets_of
 from marey.kinematics._ik_result import IKResult, advice_for, status_of
-from marey.kinematics._ik_run import ALLOWED_RAD, Guess, Outcome, Run, method_named, projected_lm
+from marey.kinematics._ik_run import method_named, projected_lm
 from marey.kinematics._ik_space import Body, body_of, guess_from, metric_of, space_of
 from marey.kinematics._ik_starts import align, other_starts
 from marey.kinematics._limits import JointLimits

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.kinematics._ik_run import Guess
+from marey.kinematics._ik_clips import Guess
 from marey.kinematics._jacobian import point_jacobian
 from marey.lie import SO3
 from marey.models import PoseModel

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import InputError, UnknownNameError
+from marey.kinematics._ik_clips import (
+    ALLOWED_RAD,
+    START_DAMPING,
+    Clip,
+    Guess,
+    Outcome,
+    Run,
+    follow_limited,
+    follow_newton,
+    follow_walled,
+    full_space,
+    one_frame,
+    relative_damping,
+)
 from marey.kinematics._ik_layout import COM, Box
-from marey.kinematics._ik_problem import Problem
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_box import BoxLimits
 from marey.kinematics._limits_tables import BOX, FREE, Bounds
@@ -19,57 +32,8 @@ from marey.lie import SO3
 if TYPE_CHECKING:
     from marey.kinematics._solvers_space_kernels import Space
 
-ALLOWED_RAD: Final = 1e-6  # [rad] a pose of a model is inside the limits to this
-START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
-
-
-@dataclass(slots=True)
-class Guess:
-    """A pose on its way, overwritten by the solvers."""
-
-    root: FloatArray  # (3,) [m]
-    wxyz: FloatArray  # (J, 4)
-    x: FloatArray  # (k,) coordinates of the model, if any
-
-
-class Outcome(NamedTuple):
-    """How a solver ended: 0 reached, 1 stationary, 2 out of iterations."""
-
-    stop: int
-    iterations: int
-    evaluations: int
-    objective: float
-    gradient: float
-    is_left: bool = False  # the pose is not one of the model: the model and the limits disagree
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """One call of a method: everything but the guess."""
-
-    problem: Problem
-    targets: FloatArray  # (B, 4)
-    active: BoolArray  # (B,)
-    space: Space | None  # a pose model, or None in the full space
-    limits: JointLimits | None  # of a kind that only Python knows
-    max_iterations: int
-    variant: str | None
-    step: float | None
-    metric: FloatArray  # (n, n) of the reduced space, or empty
-    history: FloatArray  # (H, 4) written
-    errors: FloatArray  # (B, 3) written
-
 
 Method = Callable[[Run, Guess], Outcome]
-
-
-def full_space(run: Run) -> Space:
-    """The space that a solver works in, as arrays."""
-    from marey.kinematics._solvers_space_kernels import Space
-
-    joints = run.problem.skeleton.num_joints
-    nothing = np.zeros(0)
-    return run.space or Space(False, 0, np.zeros((joints, 4)), np.zeros((joints, 3, 0)), nothing, nothing)
 
 
 def projected_lm(run: Run, guess: Guess) -> Outcome:
@@ -126,84 +90,6 @@ def _first(run: Run, clip: Clip, tries: int) -> Outcome:
     return Outcome(int(stop), int(count), tries, cost, gradient)
 
 
-@dataclass(slots=True)
-class Clip:
-    """Answers of F frames, written by the compiled loops."""
-
-    roots: FloatArray  # (F, 3)
-    wxyz: FloatArray  # (F, J, 4)
-    x: FloatArray  # (F, k)
-    errors: FloatArray  # (F, B, 3)
-    counts: FloatArray  # (F, 5) how it ended, iterations, objective, projected gradient, violation or a flag of it
-
-
-def empty_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Clip:
-    """Room for F frames."""
-    return Clip(
-        np.empty((frames, 3)),
-        np.empty((frames, joints, 4)),
-        np.empty((frames, coordinates)),
-        np.zeros((frames, blocks, 3)),
-        np.zeros((frames, 5)),
-    )
-
-
-def one_frame(run: Run, guess: Guess) -> Clip:
-    """Room for one frame."""
-    return empty_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
-
-
-def follow_limited(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> int:
-    """Fill a clip in the full space under limits of any kind; return the evaluations."""
-    from marey.kinematics._ik_limited_kernels import solve_limited_clip
-
-    p = run.problem
-    asked = (p.layout, bounds, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum)
-    return solve_limited_clip(*asked, START_DAMPING, run.history, clip.roots, clip.wxyz, clip.errors, clip.counts)
-
-
-def follow_walled(
-    run: Run, guess: Guess, space: Space, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip
-) -> int:
-    """Fill a clip in the space of a model, limits behind walls; return the evaluations."""
-    from marey.kinematics._ik_walled_kernels import solve_walled_clip
-
-    p = run.problem
-    return solve_walled_clip(
-        p.layout,
-        space,
-        bounds,
-        first_wall(p),
-        targets,
-        active,
-        guess.root,
-        guess.wxyz,
-        guess.x,
-        run.metric,
-        run.max_iterations,
-        p.seek_optimum,
-        run.variant == "marquardt",
-        run.history,
-        clip.roots,
-        clip.wxyz,
-        clip.x,
-        clip.errors,
-        clip.counts,
-    )
-
-
-def first_wall(problem: Problem) -> float:
-    """Weight [1/rad²] at which a joint that is a radian outside counts like a goal missed by the body's own reach."""
-    weights, rest = problem.layout.blocks.weights, problem.skeleton.rest_positions()
-    reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
-    return float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
-
-
-def relative_damping(run: Run) -> float:
-    """One where Marquardt's own metric is asked for, else zero."""
-    return 1.0 if run.variant == "marquardt" else 0.0
-
-
 def _projected(run: Run, guess: Guess, limits: JointLimits) -> Outcome:
     """Levenberg-Marquardt whose every step is projected by limits that only Python knows."""
     from marey.kinematics._ik_kernels import MAX_DAMPING, OUT_OF_ITERATIONS, REACHED, STATIONARY, propose, rate
@@ -239,36 +125,6 @@ def _newton(run: Run, guess: Guess, code: int, option: float) -> Outcome:
     clip = one_frame(run, guess)
     tries = follow_newton(run, guess, (code, option), run.targets[None], run.active[None], clip)
     return _first(run, clip, tries)
-
-
-def follow_newton(
-    run: Run, guess: Guess, how: tuple[int, float] | None, targets: FloatArray, active: BoolArray, clip: Clip
-) -> int:
-    """Fill a clip by a method that uses curvature, Marquardt's by default; return the evaluations."""
-    from marey.kinematics._solvers_newton_kernels import MARQUARDT, solve_newton_clip
-
-    p = run.problem
-    code, option = how or (MARQUARDT, relative_damping(run))
-    return solve_newton_clip(
-        p.layout,
-        full_space(run),
-        targets,
-        active,
-        guess.root,
-        guess.wxyz,
-        guess.x,
-        run.metric,
-        run.max_iterations,
-        p.seek_optimum,
-        code,
-        option,
-        run.history,
-        clip.roots,
-        clip.wxyz,
-        clip.x,
-        clip.errors,
-        clip.counts,
-    )
 
 
 def _gradient(run: Run, guess: Guess, code: int, option: float) -> Outcome:

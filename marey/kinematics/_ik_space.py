@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.kinematics._ik_clips import Guess
 from marey.kinematics._ik_problem import Problem
-from marey.kinematics._ik_run import Guess
 from marey.kinematics._limits import JointLimits
 from marey.lie import SO3
 from marey.models import PoseModel

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from marey.kinematics._ik_clips import Guess, Run
 from marey.kinematics._ik_layout import COM, POINT
-from marey.kinematics._ik_run import Guess, Run
 from marey.kinematics._ik_space import Body, guess_from
 from marey.lie import SO3
 from marey.skeleton import joint_positions

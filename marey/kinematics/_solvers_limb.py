@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import InputError
+from marey.kinematics._ik_clips import Guess, Outcome, Run
 from marey.kinematics._ik_layout import ORIENTATION, POINT
-from marey.kinematics._ik_run import Guess, Outcome, Run
 from marey.kinematics._two_bone import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
 from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess, whole
-from marey.kinematics._ik_problem import Problem, Root
-from marey.kinematics._ik_result import DISAGREE
-from marey.kinematics._ik_run import (
+from marey.kinematics._ik_clips import (
     ALLOWED_RAD,
     START_DAMPING,
     Clip,
@@ -23,9 +21,11 @@ from marey.kinematics._ik_run import (
     follow_limited,
     follow_newton,
     follow_walled,
-    method_named,
     one_frame,
 )
+from marey.kinematics._ik_problem import Problem, Root
+from marey.kinematics._ik_result import DISAGREE
+from marey.kinematics._ik_run import method_named
 from marey.kinematics._ik_space import Body, body_of, guess_from
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_tables import BOX, FREE, Bounds

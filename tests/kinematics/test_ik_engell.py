@@ -21,9 +21,9 @@ from marey.kinematics import (
     track,
 )
 from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of
+from marey.kinematics._ik_clips import full_space
 from marey.kinematics._ik_dual_kernels import descent
 from marey.kinematics._ik_problem import targets_of
-from marey.kinematics._ik_run import full_space
 from marey.kinematics._ik_space import body_of, guess_from
 from marey.kinematics._solvers_space_kernels import (
     begin,
