@@ -20,7 +20,7 @@ from marey.spacetime._behaviour import (
     Border,
     KeyPose,
 )
-from marey.spacetime._limbs_tree import SIDES, root_dofs, with_plane_legs
+from marey.spacetime._limbs_tree import SIDES, leg_dofs, root_dofs, with_plane_legs
 
 SAMPLE_HZ: Final = 30.0
 BEFORE_S: Final = 0.95  # [s] kept before a flight
@@ -29,6 +29,7 @@ SMOOTH_HZ: Final = 6.0  # [Hz] before velocities and accelerations are taken
 LIFT_LEAD_S: Final = 0.02  # [s] contacts are labelled a little late as feet leave
 MIN_DEVIATION: Final = 0.05  # [rad] of a usual angle
 LIMIT_MARGIN: Final = 0.35  # [rad] beyond what the clips show
+TOE_LIMIT: Final = 1.3  # [rad] captured toes jitter and hardly bend; a heel lifts as far as this
 MIXED: Final = 12  # dimensions at which clips are probably of several behaviours
 SAME_BONES_M: Final = 1e-6
 
@@ -155,6 +156,8 @@ def _limits(tree: JointTree, samples: list[Sample]) -> tuple[FloatArray, FloatAr
     poses = np.concatenate([s.smooth for s in samples])
     lower = np.maximum(poses.min(axis=0) - LIMIT_MARGIN, tree.lower)
     upper = np.minimum(poses.max(axis=0) + LIMIT_MARGIN, np.where(np.isfinite(tree.upper), tree.upper, np.inf))
+    toes = [leg_dofs(tree, side)[7] for side in SIDES]
+    lower[toes], upper[toes] = np.minimum(lower[toes], -TOE_LIMIT), np.maximum(upper[toes], TOE_LIMIT)
     return lower, np.maximum(upper, lower + LIMIT_MARGIN)
 
 

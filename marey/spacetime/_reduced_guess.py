@@ -59,21 +59,25 @@ def seat_pose(scene: Scene, pose: KeyPose, contacts: tuple[Contact | None, Conta
 
 
 def fix_end(scene: Scene, seat: Seat, *, at_start: bool) -> None:
-    """Fix pose and velocity at an end of the motion: the outermost two control points of every curve there."""
+    """Fix the pose at an end of the motion, and its velocity if it is at rest: one or two control points a curve.
+
+    The velocity of a moving body is left to the search: the plants and durations may ask for another one.
+    """
     layout, space, variables = scene.layout, scene.space, scene.variables
     phase = 0 if at_start else layout.num_phases - 1
-    _fix(variables, layout.amplitudes, seat.amplitudes, seat.rates, at_start=at_start)
-    _fix(variables, layout.angles, seat.q[space.turns], seat.qd[space.turns], at_start=at_start)
+    how = {"at_start": at_start, "at_rest": not np.any(seat.qd)}
+    _fix(variables, layout.amplitudes, seat.amplitudes, seat.rates, **how)
+    _fix(variables, layout.angles, seat.q[space.turns], seat.qd[space.turns], **how)
     root = layout.root_of(phase)
     if root is not None:
-        _fix(variables, root, seat.q[space.root], seat.qd[space.root], at_start=at_start)
+        _fix(variables, root, seat.q[space.root], seat.qd[space.root], **how)
     for leg in (0, 1):
         interval = layout.interval_of(leg, phase)
         if not interval.is_stance:
             dofs = space.legs[leg].dofs
             said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes
             rate = space.modes[dofs] @ seat.rates
-            _fix(variables, interval.curves, seat.q[dofs] - said, seat.qd[dofs] - rate, at_start=at_start)
+            _fix(variables, interval.curves, seat.q[dofs] - said, seat.qd[dofs] - rate, **how)
 
 
 def bound_feet(scene: Scene, roll: Roll) -> None:
@@ -96,14 +100,14 @@ def bound_feet(scene: Scene, roll: Roll) -> None:
                 variables.fix(np.array([lift]), np.zeros(1))
 
 
-def fill_guess(scene: Scene, start: Seat, end: Seat, crouch_m: float) -> None:
+def fill_guess(scene: Scene, start: Seat, end: Seat, crouch_m: float, lean_m: float = LEAN_M) -> None:
     """Amplitudes and tilt linear, yaw turning in flight, root held over its feet and lowered, flights ballistic."""
     layout, space, variables = scene.layout, scene.space, scene.variables
     _set_free(variables, layout.amplitudes, lambda t: _mix(layout.edges, t, start.amplitudes, end.amplitudes))
     turns = (start.q[space.turns], end.q[space.turns])
     _set_free(variables, layout.angles, lambda t: _turning(scene, t, *turns))
     for (first, _), curves in layout.roots:
-        _set_free(variables, curves, lambda t, p=first: _held(scene, t, p, start, end, crouch_m))
+        _set_free(variables, curves, lambda t, p=first: _held(scene, t, p, start, end, crouch_m, lean_m))
     throw(scene)
 
 
@@ -120,7 +124,9 @@ def throw(scene: Scene) -> None:
         variables.values[variables.flight_of(phase)] = np.concatenate([com[0], velocity, np.zeros(3)])
 
 
-def _held(scene: Scene, t: FloatArray, first: int, start: Seat, end: Seat, crouch_m: float) -> FloatArray:
+def _held(
+    scene: Scene, t: FloatArray, first: int, start: Seat, end: Seat, crouch_m: float, lean_m: float
+) -> FloatArray:
     """Root ``(K, 3)`` at times: over the middle of the feet, moving with the line between the ends but not far."""
     layout, root = scene.layout, scene.space.root
     times = np.array([0.0, layout.edges[-1]])
@@ -137,7 +143,7 @@ def _held(scene: Scene, t: FloatArray, first: int, start: Seat, end: Seat, crouc
         phase = min(phase, max(p for p in ground if _same_run(layout.roots, first, p)))
         wanted = np.array([np.interp(time, line_t, line_x[:, k]) for k in range(3)])
         home = _feet_middle(scene, phase) + shift
-        out[i] = home + np.clip(wanted - home, -LEAN_M, LEAN_M)
+        out[i] = home + np.clip(wanted - home, -lean_m, lean_m)
         out[i, 1] = np.interp(time, times, ends[:, 1] - _feet_ends(scene)) + _feet_middle(scene, phase)[1] - crouch_m
     return out
 
@@ -184,12 +190,15 @@ def _set_free(variables: Variables, curves: Curves, value: object) -> None:
     variables.values[index[free]] = np.clip(values, variables.lower[index], variables.upper[index])[free]
 
 
-def _fix(variables: Variables, curves: Curves, value: FloatArray, rate: FloatArray, *, at_start: bool) -> None:
+def _fix(
+    variables: Variables, curves: Curves, value: FloatArray, rate: FloatArray, *, at_start: bool, at_rest: bool
+) -> None:
     index, knots = variables.indices(curves), curves.spline.knots
     outer, inner = (0, 1) if at_start else (-1, -2)
     step = knots[4] - knots[3] if at_start else -(knots[-4] - knots[-5])
     variables.fix(index[outer], value)
-    variables.fix(index[inner], value + rate * step / 3.0)
+    if at_rest:
+        variables.fix(index[inner], value + rate * step / 3.0)
 
 
 def _turn(space: Space, q: FloatArray, qd: FloatArray, heading: float) -> None:

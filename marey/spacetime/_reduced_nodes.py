@@ -111,9 +111,9 @@ def build_nodes(
 
 
 def foot_state(layout: Layout, roll: Roll, interval: Interval, time: float) -> int:
-    """What a planted foot does at an instant; on the border of a roll it is flat."""
+    """What a planted foot does at an instant; on the border of a roll it is flat, unless it rolls all the time."""
     start, stop = toe_start(layout, roll, interval), heel_stop(layout, roll, interval)
-    if time > start + SNAP_S:
+    if time > start + SNAP_S or start <= layout.edges[interval.phases[0]] + SNAP_S:
         return ON_TOES
     return ON_HEEL if time < stop - SNAP_S else FLAT
 

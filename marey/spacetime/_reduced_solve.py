@@ -11,7 +11,8 @@ from marey.spacetime._behaviour import BehaviourSpace
 from marey.spacetime._limbs_tree import SIDES, leg_of, root_dofs
 from marey.spacetime._problem import Problem
 from marey.spacetime._reduced_frame import FrameMaker
-from marey.spacetime._reduced_guess import CROUCH_M, Seat, bound_feet, fill_guess, fix_end, seat_pose
+from marey.spacetime._reduced_guess import CROUCH_M, LEAN_M, Seat, bound_feet, fill_guess, fix_end, seat_pose
+from marey.spacetime._reduced_keys import key_instants, key_rows
 from marey.spacetime._reduced_layout import Layout, lay_out
 from marey.spacetime._reduced_nodes import Nodes, Roll, build_nodes, solver_instants
 from marey.spacetime._reduced_objective import ReducedObjective, border_prior
@@ -39,6 +40,7 @@ class ReducedSettings:
     roll: Roll = field(default_factory=Roll)
     limits: Limits = field(default_factory=Limits)
     crouch_m: float = CROUCH_M
+    lean_m: float = LEAN_M
     has_physics: bool = True
     border_weight: float = 0.3
 
@@ -73,7 +75,8 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
     settings = settings or ReducedSettings()
     space = behaviour_space(behaviour)
     layout = lay_out(problem, behaviour.dimension)
-    nodes = build_nodes(layout, space.legs, settings.roll, solver_instants(layout, settings.roll), space.dimension)
+    instants = solver_instants(layout, settings.roll, key_instants(problem, layout))
+    nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
     scene = make_scene(problem, behaviour, space, layout, nodes, settings)
     seats = (
         seat_pose(scene, behaviour.pose("start"), layout.contacts[0], "start"),
@@ -82,7 +85,7 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
     bound_feet(scene, settings.roll)
     fix_end(scene, seats[0], at_start=True)
     fix_end(scene, seats[1], at_start=False)
-    fill_guess(scene, *seats, settings.crouch_m)
+    fill_guess(scene, *seats, settings.crouch_m, settings.lean_m)
     scene.variables.finish()
     floor = np.full(nodes.count, min(c.position[1] for phase in problem.phases for c in phase.contacts))
     groups = [
@@ -92,6 +95,7 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
         limit_rows(scene, planted=True),
         limit_rows(scene, planted=False),
         clearance_rows(scene, floor),
+        *key_rows(scene, problem),
     ]
     if settings.has_physics:
         groups += [wrench_rows(scene), momentum_rows(scene), moment_rows(scene)]

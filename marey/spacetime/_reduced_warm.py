@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray
+from marey.dynamics import points_motion
 from marey.motion import Motion
 from marey.spacetime._reduced_guess import throw
-from marey.spacetime._reduced_layout import Curves
+from marey.spacetime._reduced_layout import Curves, Interval
 from marey.spacetime._reduced_solve import Built
 
 
@@ -29,10 +30,30 @@ def warm_vector(built: Built, motion: Motion) -> FloatArray:
         dofs = space.legs[leg].dofs
         off = q[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
         for interval in layout.legs[leg]:
-            if not interval.is_stance:
-                _set(built, interval.curves, times, off)
+            _set(built, interval.curves, times, _roll(built, leg, interval, q) if interval.is_stance else off)
     throw(scene)
     return variables.pack(variables.values)
+
+
+def _roll(built: Built, leg: int, interval: Interval, q: FloatArray) -> FloatArray:
+    """Swivel of the knee and lift of the heel ``(F, 2)`` [rad] of a leg, as if its foot stood on the plant."""
+    space, contact = built.scene.space, interval.contact
+    assert contact is not None
+    geometry = space.legs[leg]
+    zero = np.zeros_like(q)
+    links = [geometry.dofs[k] for k in (2, 3, 6, 7)]
+    hip, knee, ankle, ball = points_motion(space.tree, q, zero, zero, links, np.zeros((4, 3))).position.swapaxes(0, 1)
+    turn = np.deg2rad(contact.heading_deg)
+    heading = np.array([np.sin(turn), 0.0, np.cos(turn)])
+    n = (ankle - hip) / np.linalg.norm(ankle - hip, axis=1, keepdims=True)
+    u = heading - (n @ heading)[:, None] * n
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    side = knee - hip
+    swivel = np.arctan2(np.einsum("fi,fi->f", side, np.cross(n, u)), np.einsum("fi,fi->f", side, u))
+    back = ankle - ball
+    pitch = np.arctan2(back[:, 1], -(back @ heading))
+    flat = np.arctan2(-geometry.ball[1], geometry.ball[2])
+    return np.stack([swivel, pitch - flat], axis=1)
 
 
 def _set(built: Built, curves: Curves, times: FloatArray, samples: FloatArray) -> None:

@@ -1,0 +1,133 @@
+"""What a user asks of a motion in reduced space: poses, turns, clearances, heights at an instant."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.spacetime._problem import AXES, Key, Problem
+from marey.spacetime._reduced_frame import Frame
+from marey.spacetime._reduced_layout import FEET, Layout
+from marey.spacetime._reduced_physics import Scene, height_rows
+from marey.spacetime._reduced_rows import RowGroup, no_blocks, only_values
+
+KNOWN: Final = ("pose", "range", "turn", "clearance", "com")
+COM_SCALE: Final = 10.0
+_LETTERS: Final = {"yaw": 1, "pitch": 0, "roll": 2}
+
+
+def key_instants(problem: Problem, layout: Layout) -> tuple[tuple[int, float], ...]:
+    """Phase and time [s] of every key that asks for an instant."""
+    found: list[tuple[int, float]] = []
+    for key in problem.keys:
+        if key.kind not in KNOWN:
+            raise InputError(
+                f"key '{key.kind}' of phase '{key.phase}'", f"The reduced space knows {', '.join(KNOWN)}"
+            )
+        if key.at is not None:
+            if not 0.0 <= key.at <= 1.0:
+                raise InputError(f"key '{key.kind}' at {key.at}", "at is a share of its phase, 0 to 1")
+            found.append(_instant(layout, problem.phase_index(key.phase), key.at))
+    return tuple(found)
+
+
+def key_rows(scene: Scene, problem: Problem) -> list[RowGroup]:
+    """Rows of all keys."""
+    groups: list[RowGroup] = []
+    for key in problem.keys:
+        nodes = _nodes(scene, problem, key)
+        if key.kind in ("pose", "range", "turn"):
+            groups.append(_angle_rows(scene, key, nodes))
+        elif key.kind == "clearance":
+            groups.append(_clearance_rows(scene, key, nodes))
+        else:
+            groups.append(_com_rows(scene, key, nodes))
+    return groups
+
+
+def _instant(layout: Layout, phase: int, share: float) -> tuple[int, float]:
+    return phase, float(layout.edges[phase] + share * (layout.edges[phase + 1] - layout.edges[phase]))
+
+
+def _nodes(scene: Scene, problem: Problem, key: Key) -> list[int]:
+    phase = problem.phase_index(key.phase)
+    if key.at is None:
+        return [int(n) for n in np.flatnonzero(scene.nodes.phases == phase)]
+    return [scene.nodes.at(*_instant(scene.layout, phase, key.at))]
+
+
+def _angle_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
+    """Coordinates at given values, or between given ends."""
+    tree = scene.space.tree
+    if key.kind == "turn":
+        if key.axis not in AXES:
+            raise InputError(f"axis '{key.axis}'", f"It is one of {', '.join(AXES)}")
+        axes = np.argmax(np.abs(tree.axes[scene.space.turns]), axis=1)
+        wanted = {int(scene.space.turns[int(np.flatnonzero(axes == _LETTERS[key.axis])[0])]): 0.0}
+    else:
+        wanted = {tree.index(name): float(value) for name, value in key.joints.items()}
+    rows = [(n, dof) for n in nodes for dof in wanted]
+    index, dofs = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    goals = np.array([wanted[int(dof)] for dof in dofs])
+    lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
+    upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
+
+    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+        values = frame.state.q[index, dofs]
+        if frame.wrench_blocks is None:
+            return values, no_blocks()
+        return values, only_values(frame.state.G[index, dofs])
+
+    return RowGroup(
+        f"key {key.kind}", lower, upper, index, np.arange(len(index)), scene.used(index), evaluate,
+        scene.nodes.times[index], tuple(tree.names[dof] for dof in dofs),
+    )  # fmt: skip
+
+
+def _clearance_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
+    """Sole of a free foot, or any named point, above a height."""
+    least = 0.0 if key.lower is None else key.lower
+    if key.point in FEET:
+        leg = scene.space.legs[FEET.index(key.point)]
+        points = [(int(leg.dofs[6]), leg.heel_local), (int(leg.dofs[7]), leg.tip_local)]
+    else:
+        points = [scene.space.tree.point(key.point or "")]
+    rows = [(n, dof, place) for n in nodes for dof, place in points]
+    return height_rows(
+        scene, "key clearance", [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows],
+        np.full(len(rows), least),
+    )  # fmt: skip
+
+
+def _com_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
+    """Centre of mass of a flight at a place; components without a value are free."""
+    rows, lower, extra = list[int](), list[float](), list[tuple[int, int, float]]()
+    for n in nodes:
+        phase = int(scene.nodes.phases[n])
+        if not scene.layout.is_flight(phase):
+            raise InputError(f"key 'com' of phase '{key.phase}'", "In the reduced space it belongs to a flight")
+        own = scene.variables.flight_of(phase)
+        fall = float(scene.nodes.times[n] - scene.layout.edges[phase])
+        for axis, goal in enumerate(key.target[:3]):
+            if goal is None:
+                continue
+            extra += [
+                (len(rows), int(own[axis]), COM_SCALE),
+                (len(rows), int(own[3 + axis]), COM_SCALE * fall),
+            ]
+            drop = 0.5 * scene.gravity * fall**2 if axis == 1 else 0.0
+            rows.append(n)
+            lower.append(COM_SCALE * (goal + drop))
+    index, ends = np.array(rows, dtype=np.int64), np.array(lower)
+    empty = np.zeros((len(rows), scene.slots), dtype=bool)
+
+    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+        values = np.zeros(len(index))
+        return values, no_blocks() if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
+
+    return RowGroup(
+        "key com", ends, ends, index, np.arange(len(index)), empty, evaluate, scene.nodes.times[index],
+        is_linear=True, globals=extra,
+    )  # fmt: skip
