@@ -11,7 +11,7 @@ GAIN_TOL = 1e-10  # [-] a column whose slope is less than this part of the targe
 
 
 @kernel
-def _least_squares(A: FloatArray, columns: FloatArray, count: int, target: FloatArray, x: FloatArray) -> None:
+def _least_squares(columns: FloatArray, count: int, target: FloatArray, x: FloatArray) -> None:
     """Solve for ``x[:count]``: least squares on the first columns ``(6, count)`` by modified Gram-Schmidt."""
     R = np.zeros((6, 6))
     Q = np.empty((6, 6))
@@ -76,7 +76,7 @@ def nearest_in_cone(A: FloatArray, num: int, target: FloatArray, weights: FloatA
             for k in range(count):
                 for i in range(6):
                     chosen[i, k] = A[i, passive[k]]
-            _least_squares(A, chosen, count, target, y)
+            _least_squares(chosen, count, target, y)
             step, is_inside = 1.0, True
             for k in range(count):
                 if y[k] <= 0.0:

@@ -85,9 +85,9 @@ def draw_bar(axis: Axes, curves: PhysicsCurves) -> None:
 
 def _draw_vertical(axis: Axes, curves: PhysicsCurves) -> None:
     axis.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
+    axis.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
     axis.plot(curves.times, curves.left, color=LEFT, linewidth=1.0, label="left foot")
     axis.plot(curves.times, curves.right, color=RIGHT, linewidth=1.0, label="right foot")
-    axis.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=1.6, label="needed")
     if curves.measured is not None:
         axis.plot(curves.times, _masked(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured")
     axis.set_ylabel("up [body weights]", fontsize=8)

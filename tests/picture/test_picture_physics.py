@@ -47,8 +47,8 @@ def test_the_bar_has_a_stretch_of_each_colour_and_words_where_there_is_room():
 
 def test_forces_are_drawn_as_given_and_measured_ones_only_where_they_were_measured():
     plain = plot_physics(curves())
-    assert [line.get_label() for line in plain.axes[1].lines[1:]] == ["left foot", "right foot", "needed"]
-    np.testing.assert_array_equal(plain.axes[1].lines[3].get_ydata(), curves().forces[:, 1])
+    assert [line.get_label() for line in plain.axes[1].lines[1:]] == ["needed", "left foot", "right foot"]
+    np.testing.assert_array_equal(plain.axes[1].lines[1].get_ydata(), curves().forces[:, 1])
     used = np.arange(60) < 20
     both = plot_physics(replace(curves(), measured=np.ones((60, 3)), is_measured=used))
     shown = np.asarray(both.axes[1].lines[4].get_ydata())
