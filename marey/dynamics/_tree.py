@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -88,8 +88,8 @@ class JointTree:
             points=MappingProxyType({n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}),
         )
 
-    def _set(self, **fields: Any) -> None:
-        for name, value in fields.items():
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
             object.__setattr__(self, name, value)  # the one place we may
 
     # Making
@@ -230,6 +230,10 @@ class JointTree:
         if self.figure is None:
             raise InputError("this tree has no skeleton", "Build it with fang22, fang7, chain or from_body")
         return self.figure
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {f.name: getattr(self, f.name) for f in fields(self)} | {"points": dict(self.points)}
+        return partial(JointTree, **kept), ()
 
     def __repr__(self) -> str:
         return f"JointTree({self.num_dofs} coordinates, {self.mass:.4g} kg)"

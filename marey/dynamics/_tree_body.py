@@ -90,11 +90,15 @@ def tree_from_body(
         body: skeleton, masses, centres and inertias of its pieces.
         motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
             lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
-        root_order: order of the root's turns, outermost first.
+        root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion comes
+            near its gimbal lock.
         fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
     """
+    if root_order == "auto" and motion is not None:
+        root_order = _safe_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
     if root_order not in ROOT_ORDERS:
-        raise InputError(f"root order '{root_order}'", f"It is one of {', '.join(ROOT_ORDERS)}")
+        fix = f"It is one of {', '.join(ROOT_ORDERS)}, or auto with a motion"
+        raise InputError(f"root order '{root_order}'", fix)
     skeleton = body.skeleton
     plans = joint_plans(skeleton, role_map(skeleton), motion, fingers=fingers)
     draft = TreeDraft()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -267,3 +269,13 @@ def test_orientation_of_a_joint_comes_before_its_turn():
     found = points_motion(tree, q, 0 * q, 0 * q, [1, 0], [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).position[0]
     np.testing.assert_allclose(found, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], rtol=0, atol=1e-15)
     assert geodesic_distance(SO3(tree.orientations[0]), turned) < 1e-15
+
+
+def test_a_tree_survives_pickling():
+    tree = JointTree.fang22()
+    _ = tree.arrays
+    copy = pickle.loads(pickle.dumps(tree))
+    q = 0.3 * np.random.default_rng(6).normal(size=(2, 22))
+    np.testing.assert_array_equal(aggregate(copy, q, q, q).wrench, aggregate(tree, q, q, q).wrench)
+    assert copy.points.keys() == tree.points.keys()
+    assert copy.skeleton.names == tree.skeleton.names

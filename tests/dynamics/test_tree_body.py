@@ -112,6 +112,10 @@ def test_the_root_order_decides_which_turn_stays_regular(human_body):
         np.testing.assert_allclose(q[:, tree.index("root_rx")], flip, rtol=0, atol=1e-9)
     assert margins["yxz"] < 0.05
     assert margins["yzx"] > 1.5
+    chosen = JointTree.from_body(human_body, motion=clip, root_order="auto")
+    assert chosen.gimbal_margins(chosen.from_motion(clip))["pelvis"] > 1.5
+    with pytest.raises(InputError, match="auto with a motion"):
+        JointTree.from_body(human_body, root_order="auto")
 
 
 def test_an_unknown_root_order_is_refused(human_body):
