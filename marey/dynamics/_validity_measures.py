@@ -16,8 +16,9 @@ from marey.dynamics._split import centre_of_pressure
 from marey.dynamics._supports import Supports, any_of, widened
 
 # Noise of a capture changes sign from frame to frame, a force that is really missing lasts. So what is missing counts
-# twice: its mean over a fifth of a second, and at half its size the frame by itself. Numbers chosen on 14 walks and
-# their copies at 1.5 times the speed, with runs and jumps in view, all of CMU subjects 02, 07, 16, 35, 69 and others.
+# twice: its mean over a fifth of a second, and at half its size the frame by itself. Numbers chosen on walks of CMU
+# subjects 02, 07, 16, 35 and 69 and their copies at 1.5 times the speed, with runs and jumps in view; of three weights
+# the one was taken that also suits 31 walks of other subjects, so expect somewhat worse on new ones.
 SLIP_MARGIN: Final = 0.025  # [body weights] of friction lacking that is called a slip
 LASTING_S: Final = 0.08  # [s] standard deviation of the window of that mean
 LASTING_WEIGHT: Final = 2.5
