@@ -19,6 +19,7 @@ from marey.motion import Motion
 from marey.spacetime._full import FullOptions, FullSolution, full_result, solve_full
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
+from marey.spacetime._full_refine import Frames
 from marey.spacetime._problem import Problem
 from marey.spacetime._result import SpacetimeResult
 
@@ -132,9 +133,16 @@ def duration_slope(solution: FullSolution, free: list[int]) -> FloatArray:
 
 def _lagrangian(layout: Layout, solution: FullSolution) -> float:
     r""":math:`f + \lambda^T c` at the solution's unknowns on another time line."""
-    programme = FullProgramme(layout, solution.start)
+    programme = FullProgramme(layout, solution.start, extra=_stretched(solution, layout))
     value, rows = programme.values(solution.answer.x)
     return value + float(solution.answer.multipliers @ rows)
+
+
+def _stretched(solution: FullSolution, layout: Layout) -> Frames:
+    """Extra frames at the same shares of their phases."""
+    old, new = solution.layout.timeline.edges, layout.timeline.edges
+    shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
+    return tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
 
 
 def _downhill(slope: FloatArray, durations: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree
@@ -13,6 +13,7 @@ from marey.numerics import SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._check import check_solution
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
+from marey.spacetime._full_refine import ROUNDS, Frames, weak_instants
 from marey.spacetime._full_sample import carry_flights, sample_track, to_motion
 from marey.spacetime._full_state import Derivatives, Figure
 from marey.spacetime._guess import flat_guess, warm_guess
@@ -21,6 +22,7 @@ from marey.spacetime._refusals import check_full
 from marey.spacetime._result import SpacetimeResult
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
+WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
 CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 OnIteration = Callable[[SQPIteration], bool | None]
@@ -45,6 +47,7 @@ class FullSolution:
     programme: FullProgramme
     start: FloatArray  # unscaled unknowns
     answer: SQPResult
+    extra: Frames  # beyond the regular ones
 
     @property
     def x(self) -> FloatArray:
@@ -69,7 +72,7 @@ def solve_full(
         warm_start: motion to begin at, instead of the flat guess.
         start: unscaled unknowns to begin at.
     """
-    options = options or FullOptions()
+    options, began = options or FullOptions(), time.perf_counter()
     layout = Layout.of(problem, Figure.of(tree))
     check_full(layout)
     if start is None:
@@ -77,17 +80,45 @@ def solve_full(
     reference = layout.points(start) if problem.objective.reference > 0.0 else None
     programme = FullProgramme(layout, start, derivatives=options.derivatives, reference=reference)
     start = carry_flights(layout, programme.settled(start))
-    answer = solve_sqp(
+    solution = FullSolution(layout, programme, start, _search(programme, start, options), ())
+    for _ in range(ROUNDS):
+        finer = _refined(solution, options, reference, began)
+        if finer is None:
+            break
+        solution = finer
+    return solution
+
+
+def _search(programme: FullProgramme, start: FloatArray, options: FullOptions, spent: int = 0) -> SQPResult:
+    return solve_sqp(
         programme,
-        start / layout.scales,
+        start / programme.layout.scales,
         method="fang2003" if options.solver == "fang2003" else "sl1qp",
-        max_iterations=problem.max_iterations,
+        max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
         time_limit_s=options.time_limit_s,
         penalty=options.penalty,
         on_iteration=options.on_iteration,
         on_failure="return",
     )
-    return FullSolution(layout, programme, start, answer)
+
+
+def _refined(
+    solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float
+) -> FullSolution | None:
+    """Solve again with frames where the last solution broke physics between them; None if it nowhere did."""
+    if not solution.answer.is_solved:
+        return None
+    weak = tuple(frame for frame in weak_instants(solution.layout, solution.x) if frame not in solution.extra)
+    if not weak or (options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s):
+        return None
+    extra = (*solution.extra, *weak)
+    old, layout = solution.answer, solution.layout
+    finer = FullProgramme(layout, solution.x, derivatives=options.derivatives, reference=reference, extra=extra)
+    last = _search(finer, solution.x, replace(options, penalty=max(options.penalty, WARM_PENALTY)), old.iterations)
+    if not last.is_solved:
+        return None
+    answer = replace(last, iterations=old.iterations + last.iterations, history=old.history + last.history)
+    return FullSolution(layout, finer, solution.start, answer, extra)
 
 
 def full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:

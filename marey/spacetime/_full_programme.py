@@ -11,6 +11,7 @@ from marey.numerics import solve_qp
 from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_keys import held_bounds, key_rows
 from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_refine import Frames
 from marey.spacetime._full_rows import (
     Rows,
     contact_rows,
@@ -46,11 +47,12 @@ class FullProgramme:
         *,
         derivatives: Derivatives = "linear-time",
         reference: FloatArray | None = None,
+        extra: Frames = (),
     ) -> None:
         self.layout = layout
         self._derivatives: Derivatives = derivatives
         builder = InstantBuilder(layout.timeline)
-        self.families = _families(layout, builder)
+        self.families = _families(layout, builder, extra)
         self._residuals = residual_terms(layout, builder)
         self.instants: Instants = builder.build()
         self._scales = layout.scales
@@ -164,10 +166,10 @@ class FullProgramme:
         return np.repeat(np.arange(len(sizes)), sizes)[self._scatter.is_kept]
 
 
-def _families(layout: Layout, builder: InstantBuilder) -> list[Rows]:
+def _families(layout: Layout, builder: InstantBuilder, extra: Frames) -> list[Rows]:
     families: list[Rows] = []
     for p, phase in enumerate(layout.timeline.phases):
-        frames = physics_frames(layout, builder, p)
+        frames = physics_frames(layout, builder, p, extra)
         flight = layout.flight_of(p)
         if flight is not None:
             families.append(flight_rows(layout, flight, frames))

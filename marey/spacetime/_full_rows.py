@@ -124,9 +124,12 @@ def flight_rows(layout: Layout, flight: Flight, instants: IntArray) -> Rows:
     return _equal(instants, shape, labels, level, columns)
 
 
-def physics_frames(layout: Layout, builder: InstantBuilder, phase: int) -> IntArray:
-    """Numbers of the frames of a phase: its knots, and what divides its spans."""
+def physics_frames(
+    layout: Layout, builder: InstantBuilder, phase: int, extra: tuple[tuple[int, float], ...] = ()
+) -> IntArray:
+    """Numbers of the frames of a phase: its knots, what divides its spans, and what was asked for besides."""
     times = layout.timeline.even_frames(phase, layout.problem.frames_per_span)
+    times = np.unique(np.concatenate([times, [time for p, time in extra if p == phase]]))
     return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
 
 

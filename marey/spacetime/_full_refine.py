@@ -1,0 +1,58 @@
+"""Between the frames: find where a solution breaks physics, and ask for it there too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.dynamics import aggregate
+from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_sample import sample_track
+from marey.spacetime._support import support_of
+
+ALLOWED: Final = 0.03  # [mg], [mg m] what may be missing between frames
+SAMPLES_PER_SPAN: Final = 8
+ROUNDS: Final = 4
+
+Frames = tuple[tuple[int, float], ...]  # phase and time [s]
+
+
+def weak_instants(layout: Layout, x: FloatArray) -> Frames:
+    """Instants of a dense grid where contacts cannot give what is needed: the worst of each stretch of them.
+
+    Args:
+        layout: the unknowns.
+        x: a solution, unscaled.
+    """
+    track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
+    whole = aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
+    wrench, com = np.asarray(whole.wrench) / layout.weight, np.asarray(whole.com)
+    found: list[tuple[int, float]] = []
+    for p in range(len(layout.timeline.phases)):
+        chosen = track.phases == p
+        excess = _excess(layout, p, wrench[chosen], com[chosen])
+        found += [(p, float(track.times[chosen][i])) for i in _peaks(excess)]
+    return tuple(found)
+
+
+def _excess(layout: Layout, phase: int, wrench: FloatArray, com: FloatArray) -> FloatArray:
+    """What is missing at samples of a phase ``(n,)`` [mg]."""
+    if layout.timeline.phases[phase].is_flight:
+        return np.linalg.norm(wrench[:, 3:] - np.cross(com, wrench[:, :3]), axis=1)
+    support = support_of(layout.timeline.phases[phase])
+    force = wrench[:, :3]
+    moment = wrench[:, 3:] - np.cross(support.centre, force)
+    rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
+    outside = np.maximum(support.lower - rows, rows - support.upper)
+    outside[:, [label == "normal force" for label in support.labels]] *= 0.1  # a tenth over the cap is harmless
+    return np.maximum(outside.max(axis=1), -support.round_row(force)[0])
+
+
+def _peaks(excess: FloatArray) -> list[int]:
+    """Largest sample of every stretch above what is allowed."""
+    above = excess > ALLOWED
+    starts = np.flatnonzero(above & ~np.concatenate([[False], above[:-1]]))
+    ends = np.flatnonzero(above & ~np.concatenate([above[1:], [False]])) + 1
+    return [int(a + np.argmax(excess[a:b])) for a, b in zip(starts, ends, strict=True)]
