@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.numerics._sparse_threads import single_thread
 from marey.numerics._sqp_programme import FIXED_WIDTH, Programme, SQPIteration, SQPResult, SQPSettings
 from marey.numerics._sqp_record import Record
 from marey.numerics._status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
@@ -62,7 +63,8 @@ def solve_sqp(
         raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
     x = _inside(programme, frozen(start, None, name="start"))
     settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
-    result = _search(programme, x, settings, method, projection)
+    with single_thread():
+        result = _search(programme, x, settings, method, projection)
     raise_if_asked("SQP", result.status, result.advice, result, on_failure)
     return result
 

@@ -135,7 +135,7 @@ def test_elastic_programme_agrees_with_the_active_set_of_daqp(seed, penalty):
 def test_elastic_programme_agrees_with_piqp():
     piqp = pytest.importorskip("piqp")
     programme, g, H, J, box, step = random_qp(3, 5.0)
-    n, m, far = 25, 15, 1e30
+    m, far = 15, 1e30
     solver = piqp.SparseSolver()
     G = sparse.csc_matrix(np.hstack([J, np.eye(m), -np.eye(m)]))
     solver.setup(
