@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ SPAN_S: Final = 0.1
 MAX_ITERATIONS: Final = 25  # quadratic programmes of one pass
 MAX_PASSES: Final = 3  # after each, rows see the wrenches of the report anew
 TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
+MAX_ROUNDS: Final = 5  # of setting down and looking again
 DETECTED_SLACK_S: Final = 0.07  # [s] as the report takes it for detected contacts
 MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
 
@@ -43,6 +44,10 @@ class Check:
         track = detect_contacts(motion) if given is None else given
         slack = DETECTED_SLACK_S if given is None else None
         return cls(Body.from_motion(motion) if body is None else body, track, friction, slack)
+
+    def seen(self, motion: Motion) -> Check:
+        """The same with contacts detected anew, if they were detected."""
+        return self if self.slack_s is None else replace(self, track=detect_contacts(motion))
 
     def report(self, motion: Motion) -> ValidityReport:
         """Validity with the same contacts each time."""
@@ -97,8 +102,8 @@ def make_valid(
     search = _Search(check, stretch, motion, before)
     if wrong[stretch.frames].any():
         if is_whole:
-            search.place(set_down(motion, check.body, check.track))
-        _check_contacts(motion, check.track, search.report, stretch)
+            search.set_down()
+        _check_contacts(motion, search.check.track, search.report, stretch)
         search.run(began, max_iterations, time_limit_s, on_iteration)
     result = search.result(motion, before, time.perf_counter() - began)
     if on_failure == "raise" and not result.is_solved:
@@ -111,13 +116,18 @@ class _Search:
 
     def __init__(self, check: Check, stretch: Stretch, motion: Motion, report: ValidityReport) -> None:
         self.check, self.stretch = check, stretch
-        self.motion, self.report = motion, report
+        self.motion = motion
+        self.report: ValidityReport = report
         self.answers: list[SQPResult] = []
         self.displacement: FloatArray = np.zeros((stretch.spline.num_coefficients, 0))
 
-    def place(self, motion: Motion) -> None:
-        """Take a clip that was moved as a whole."""
-        if motion is not self.motion:
+    def set_down(self) -> None:
+        """Move the clip as a whole until it stands level on the floor; what touches is then seen better."""
+        for _ in range(MAX_ROUNDS):
+            motion = set_down(self.motion, self.check.body, self.check.track)
+            if motion is self.motion:
+                return
+            self.check = self.check.seen(motion)
             self.motion, self.report = motion, self.check.report(motion)
 
     def run(
@@ -152,7 +162,7 @@ class _Search:
         )
 
     def _wrong(self) -> BoolArray:
-        wrong = self.report.levels > 0
+        wrong: BoolArray = self.report.levels > 0
         wrong[: self.stretch.first] = False
         wrong[self.stretch.last + 1 :] = False
         return wrong
@@ -196,7 +206,8 @@ def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, str
     touches = any(active[stretch.frames].any() for active in flags.values())
     if touches:
         raise InputError(
-            f"the feet stand {report.supports.lifted_m:+.2f} m from the floor", "Repair the whole clip, not a part of it"
+            f"the feet stand {report.supports.lifted_m:+.2f} m from the floor",
+            "Repair the whole clip, not a part of it",
         )
     seconds = (stretch.last - stretch.first) / motion.rate_hz
     if seconds > MAX_FLIGHT_S:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -42,21 +43,22 @@ def set_down(motion: Motion, body: Body, track: Contacts) -> Motion:
     stance = _stance(motion, body, track)
     if stance is None:
         return motion
-    level = _levelled(motion, body, track, stance)
+    level = _levelled(motion, stance)
     height = float(np.median(_planted(level, track)[:, 1]))
     if abs(height) < LIFT_M and level is motion:
         return motion
     return replace(level, root_positions=level.root_positions - [0.0, height, 0.0], source=None)
 
 
-def _levelled(motion: Motion, body: Body, track: Contacts, stance: _Stance) -> Motion:
-    R, is_sure = SO3.identity(), False
+def _levelled(motion: Motion, stance: _Stance) -> Motion:
+    turns, is_sure = list[SO3](), False
     moved = stance
     for _ in range(ROUNDS):
         turn, spread = _tilt(moved)
         is_sure = is_sure or float(np.linalg.norm(turn / spread)) > SURE
-        R = SO3.exp(np.array([turn[0], 0.0, turn[1]])) @ R
-        moved = _Stance(R @ stance.plants, R @ stance.weight)
+        turns.append(SO3.exp(np.array([turn[0], 0.0, turn[1]])))
+        moved = _Stance(turns[-1] @ moved.plants, turns[-1] @ moved.weight)
+    R = reduce(lambda first, then: then @ first, turns)
     if not is_sure or np.linalg.norm(R.log()) < TILT_RAD:
         return motion
     middle = stance.plants.mean(axis=0)
@@ -80,7 +82,7 @@ def _tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
     A = np.concatenate([rows, balance])
     b = -np.concatenate([p[:, 1] / PLANT_ERROR_M, stance.weight[[0, 2]] / BALANCE_ERROR_M])
     spread = np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
-    return np.linalg.lstsq(A, b, rcond=None)[0][:2], spread[:2]
+    return np.linalg.solve(A.T @ A, A.T @ b)[:2], spread[:2]
 
 
 def _stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:
@@ -88,9 +90,7 @@ def _stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:
     stands = flags.any(axis=1)
     if int(flags.sum()) < MIN_PLANTED:
         return None
-    plants = [
-        np.median(positions[a:b, k], axis=0) for k in range(flags.shape[1]) for a, b in runs(flags[:, k])
-    ]
+    plants = [np.median(positions[a:b, k], axis=0) for k in range(flags.shape[1]) for a, b in runs(flags[:, k])]
     shares = flags[stands] / flags[stands].sum(axis=1, keepdims=True)
     middles = np.einsum("fk,fkc->fc", shares, positions[stands])
     weight = (body.centre_of_mass(motion)[stands] - middles).mean(axis=0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import PRISMATIC, JointTree, aggregate, aggregate_jacobians, points_motion
 from marey.numerics import KnotSpline
 from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows
+from marey.spacetime._style import Style, style_values
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -22,8 +22,6 @@ POINT_SCALE_M: Final = 0.05  # [m] a point that is off by this violates its row 
 STILLNESS: Final = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
 LEAST_WEIGHT: Final = 0.05  # [-] of the body: light parts count at least this much
 
-StyleValues = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-Style = Callable[[FloatArray, FloatArray, FloatArray], StyleValues]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,17 +61,20 @@ class DisplacementProgramme:
         rows: EditRows,
         is_free: BoolArray,
         styles: tuple[Style, ...] = (),
+        *,
+        figure: JointTree | None = None,
     ) -> None:
+        self._figure = tree if figure is None else figure  # same turns, bones of the clip: it says where points are
         self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
         self._rough = reference.raw - reference.q
         self._scales = np.array([_scale(tree, S[:, j]) for j in range(S.shape[1])])
         local = [spline.local(reference.times, order) for order in range(3)]
-        self._first = local[0][0]
+        self._first: IntArray = local[0][0]
         self._basis = np.stack([values for _, values in local])  # (3, N, 4)
         self._shape = (spline.num_coefficients, S.shape[1])
         bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
         self.lower, self.upper = -bound, bound
-        self._hessian = self._objective(spline)
+        self._hessian: Any = self._objective(spline)
         self._angle_scales = np.where(tree.kinds[rows.angles.dofs] == PRISMATIC, ROOT_SCALE_M, ANGLE_SCALE)
         bands = np.repeat(rows.points.bands, 3) / POINT_SCALE_M
         self.row_lower = np.concatenate([rows.wrenches.lower, -bands, rows.angles.lower / self._angle_scales])
@@ -95,10 +96,10 @@ class DisplacementProgramme:
         q, qd, qdd = self._states(x)
         cost = 0.5 * float(x @ (self._hessian @ x))
         for style in self._styles:
-            cost += float(style(q, qd, qdd)[0].sum()) / len(q)
+            cost += float(style_values(style, q, qd, qdd)[0].sum()) / len(q)
         return cost, self._row_values(q, qd, qdd)
 
-    def derivatives(self, x: FloatArray) -> tuple[FloatArray, csc_array, csc_array]:
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, csc_array]:
         """Gradient, constant Hessian, Jacobian by the linear-time method."""
         from scipy.sparse import csc_array
 
@@ -140,7 +141,7 @@ class DisplacementProgramme:
         if not rows.bands.size:
             return np.zeros((0, 3)), np.zeros((0, 3, self._tree.num_dofs))
         still = np.zeros_like(q)
-        found = points_motion(self._tree, q, still, still, self._links, self._places)
+        found = points_motion(self._figure, q, still, still, self._links, self._places)
         return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
 
     def _wrench_jacobian(self, q: FloatArray, qd: FloatArray, qdd: FloatArray) -> FloatArray:
@@ -162,21 +163,22 @@ class DisplacementProgramme:
         gradient = np.zeros(self._shape)
         near = self._first[:, None] + np.arange(4)
         for style in self._styles:
-            for order, by_state in enumerate(style(q, qd, qdd)[1:]):
+            for order, by_state in enumerate(style_values(style, q, qd, qdd)[1:]):
                 shares = (by_state @ (self._S * self._scales)) / len(q)
                 np.add.at(gradient, near, self._basis[order][:, :, None] * shares[:, None])
         return gradient.ravel()
 
-    def _objective(self, spline: KnotSpline) -> csc_array:
-        from scipy.sparse import csc_array, diags_array, kron
+    def _objective(self, spline: KnotSpline) -> Any:
+        from scipy import sparse
 
+        tools: Any = sparse  # scipy has no stubs
         times, shares = spline.gauss_times(4)
-        design = spline.design(times)
-        total = design.T @ diags_array(shares) @ design + STILLNESS * spline.second_derivative_gram()
+        design: Any = spline.design(times)
+        total: Any = design.T @ tools.diags_array(shares) @ design + STILLNESS * spline.second_derivative_gram()
         turns = self._tree.kinds != PRISMATIC
         weights = np.where(turns, self._weights() / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
         scaled = self._S * self._scales
-        return csc_array(kron(total, scaled.T @ (weights[:, None] * scaled)))
+        return tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
 
     def _weights(self) -> FloatArray:
         """Share of the body that hangs on each coordinate: heavy parts move last ([Fang2003]_ §2.6.2)."""
@@ -190,7 +192,7 @@ class DisplacementProgramme:
         distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
         self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
         dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        columns = (self._columns(dense)[:, :, None] + np.arange(count)).reshape(len(dense), -1)
+        columns = np.reshape(self._columns(dense)[:, :, None] + np.arange(count), (len(dense), 4 * count))
         rows = np.repeat(np.arange(len(dense)), columns.shape[1])
         some, kept = np.nonzero(self._S[angles.dofs])
         linear = self._columns(angles.instants[some]) + kept[:, None]
@@ -210,6 +212,12 @@ class DisplacementProgramme:
         self._indices = rows[self._order].astype(np.int32)
         counts = np.bincount(columns, minlength=self.num_variables)
         self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def curve(spline: KnotSpline, points: FloatArray, times: FloatArray) -> FloatArray:
+    """Values ``(T, D)`` of a spline with control points ``(K, D)``."""
+    first, basis = spline.local(times)
+    return np.einsum("ta,tad->td", basis, points[first[:, None] + np.arange(4)])
 
 
 def _scale(tree: JointTree, column: FloatArray) -> float:

@@ -15,6 +15,8 @@ EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body wei
 COPLANAR_M: Final = 0.06  # [m] supports that differ more in height are no single floor
 FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
 MARGIN_M: Final = 0.005  # [m] the support is taken smaller by this, for what happens between instants
+PENDULUM: Final = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
+MIN_ARM_M: Final = 0.08  # [m] a body nearer over its foot tells nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +28,15 @@ class WrenchRows:
     lower: FloatArray  # (R,)
     upper: FloatArray  # (R,)
     names: tuple[str, ...]  # (R,)
+
+    def __add__(self, other: WrenchRows) -> WrenchRows:
+        return WrenchRows(
+            np.concatenate([self.instants, other.instants]),
+            np.concatenate([self.matrix, other.matrix]),
+            np.concatenate([self.lower, other.lower]),
+            np.concatenate([self.upper, other.upper]),
+            self.names + other.names,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +146,39 @@ def wrench_rows(
         np.concatenate([p[2] for p in parts] or [np.zeros(0)]),
         np.concatenate([p[3] for p in parts] or [np.zeros(0)]),
         tuple(name for p in parts for name in p[4]),
+    )
+
+
+def pendulum_rows(
+    times: FloatArray, instants: IntArray, feet: FloatArray, com: FloatArray, weight_n: float
+) -> WrenchRows:
+    r"""Rows that let a body on one foot move no harder than ``PENDULUM`` times as gravity tips it.
+
+    With :math:`u` from the foot to the centre of mass and :math:`p` from the foot to the centre of pressure, both
+    level, :math:`u\cdot p \ge (1 - h)\,u\cdot u`, divided by :math:`|u|` and times the normal force: linear in the
+    wrench. A clip that is played too fast breaks them.
+
+    Args:
+        times: of all instants ``(N,)`` [s], for names.
+        instants: those on one foot ``(R,)``.
+        feet: middle of that foot ``(R, 3)`` [m].
+        com: centre of mass ``(R, 3)`` [m].
+        weight_n: of the body.
+    """
+    u = (com - feet)[:, [0, 2]]
+    length = np.linalg.norm(u, axis=1)
+    kept = np.flatnonzero(length > MIN_ARM_M)
+    matrix = np.zeros((len(kept), 6))
+    for r, k in enumerate(kept):
+        along = u[k] / length[k]
+        row = np.array([0.0, -(1.0 - PENDULUM) * length[k], 0.0, -along[1], 0.0, along[0]])
+        matrix[r] = EDGE_SCALE * row @ about(feet[k])
+    return WrenchRows(
+        instants[kept],
+        matrix / weight_n,
+        np.zeros(len(kept)),
+        np.full(len(kept), np.inf),
+        tuple(f"haste at {times[instants[k]]:.2f} s" for k in kept),
     )
 
 

@@ -8,15 +8,16 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.dynamics import Body, JointTree, ValidityReport, aggregate, differences, smooth_values
+from marey.dynamics import CAUSES, Body, JointTree, ValidityReport, aggregate, differences, smooth_values
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions
 from marey.numerics import KnotSpline
 from marey.skeleton import contact_points
 from marey.spacetime._repair_level import runs, touching
-from marey.spacetime._repair_programme import DisplacementProgramme, EditRows, Reference, Style
-from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows, wrench_rows
+from marey.spacetime._repair_programme import DisplacementProgramme, EditRows, Reference, curve
+from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows, pendulum_rows, wrench_rows
 from marey.spacetime._repair_tree import moving_coordinates
+from marey.spacetime._style import Style
 
 CUTOFF_HZ: Final = 6.0  # forces of a report are averaged over about as long
 INSTANTS_PER_SPAN: Final = 2
@@ -25,6 +26,7 @@ MARGIN_S: Final = 0.4  # [s] four spans: what is moved around a frame that is wr
 WHOLE: Final = 0.6  # [-] of the stretch: where more than this is to be moved, all is
 WANDER_M: Final = 0.01  # [m] a planted point may roll about its place by this, as captured
 PLANT_BAND_M: Final = 0.004  # [m] heel and toe of one foot are seldom captured at the same distance
+STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its contact to this after
 KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
 
 
@@ -50,7 +52,7 @@ class Stretch:
 
     def control(self, times: FloatArray) -> FloatArray:
         """Share of what moves a time that is free ``(T,)``: one inside, zero where the clip stays as it is."""
-        return np.asarray(self.spline.design(times) @ self.is_free.astype(np.float64))
+        return curve(self.spline, self.is_free.astype(np.float64)[:, None], times)[:, 0]
 
 
 def find_stretch(motion: Motion, start_s: float | None, stop_s: float | None, span_s: float) -> Stretch:
@@ -88,16 +90,39 @@ def near_faults(stretch: Stretch, wrong: BoolArray) -> Stretch:
     return stretch if is_free.mean() > WHOLE else replace(stretch, is_free=is_free)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A footprint that is put elsewhere."""
+
+    limb: int  # index into the supports' limbs: left and right foot, left and right hand
+    start: int  # first frame of the contact
+    stop: int  # one after the last
+    shift: FloatArray  # (3,) [m]
+
+
 class Stage:
     """One stretch of one clip in the coordinates of its body."""
 
-    def __init__(self, motion: Motion, body: Body, track: Contacts, stretch: Stretch, report: ValidityReport) -> None:
+    def __init__(
+        self,
+        motion: Motion,
+        body: Body,
+        track: Contacts,
+        stretch: Stretch,
+        report: ValidityReport,
+        *,
+        extra: IntArray | None = None,
+        steps: tuple[Step, ...] = (),
+    ) -> None:
         clip = body.motion(motion)
-        self.clip, self.track, self.stretch, self.report = motion, track, stretch, report
+        self.clip, self.track, self.stretch, self.report, self.steps = motion, track, stretch, report, steps
         self.body, self.tree = body, JointTree.from_body(body, motion=clip)
+        plain = replace(motion, translations=None, source=None)
+        self.figure = JointTree.from_body(replace(body, skeleton=motion.skeleton), motion=plain)  # bones of the clip
         self.q = self.tree.from_motion(clip)
         step = max(1, round(float(np.diff(stretch.spline.breaks).max()) * motion.rate_hz / INSTANTS_PER_SPAN))
         frames = np.arange(stretch.first, stretch.last + 1, step)
+        frames = frames if extra is None else np.union1d(frames, extra)
         self.instants: IntArray = frames[stretch.control(frames / motion.rate_hz) > 1e-6]
 
     @property
@@ -122,15 +147,17 @@ class Stage:
             self._plants() if points is None else self._plants() + points,
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
-        S = moving_coordinates(self.tree) if S is None else S
+        chosen = moving_coordinates(self.tree) if S is None else S
         stretch = self.stretch
-        return DisplacementProgramme(self.tree, S, reference, stretch.spline, rows, stretch.is_free, styles)
+        return DisplacementProgramme(
+            self.tree, chosen, reference, stretch.spline, rows, stretch.is_free, styles, figure=self.figure
+        )
 
     def motion(self, displacement: FloatArray) -> Motion:
         """The clip with control points ``(K, D)`` added; frames that none of them reaches stay bit for bit."""
         stretch = self.stretch
         moved = np.arange(stretch.first, stretch.last + 1)[stretch.control(stretch.times) > 0.0]
-        q = self.q[moved] + stretch.spline.design(moved / stretch.rate_hz) @ displacement
+        q = self.q[moved] + curve(stretch.spline, displacement, moved / stretch.rate_hz)
         part = self.tree.to_motion(q, stretch.rate_hz)
         positions, wxyz = self.clip.root_positions.copy(), self.clip.rotations.wxyz.copy()
         positions[moved], wxyz[moved] = part.root_positions, part.rotations.wxyz
@@ -142,24 +169,50 @@ class Stage:
         smooth = smooth_values(self.q, rate_hz, min(CUTOFF_HZ, 0.45 * rate_hz))
         qd, qdd = differences(smooth, rate_hz)
         q, qd, qdd = smooth[n], qd[n], qdd[n]
-        return Reference(self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - aggregate(self.tree, q, qd, qdd).wrench)
+        return Reference(
+            self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - aggregate(self.tree, q, qd, qdd).wrench
+        )
 
     def _wrenches(self, reference: Reference, friction: float) -> WrenchRows:
         """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
         supports, n = self.report.supports, self.instants
         rows = wrench_rows(
             self.times,
-            supports.points[n],
+            self._corners()[n],
             supports.active[n],
             self.report.dynamics.com[n],
             friction=friction,
             weight_n=self.body.weight_n,
-            skipped=supports.grips[n].any(axis=1),
+            skipped=np.asarray(supports.grips[n].any(axis=1)),
         )
+        if self._is_hasty():
+            rows = rows + self._pendulum()
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
         return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
+
+    def _corners(self) -> FloatArray:
+        """Corners of soles and palms ``(F, P, 3)`` [m], those of moved footprints where they will be."""
+        supports, slack = self.report.supports, round(STEP_SLACK_S * self.clip.rate_hz)
+        points = supports.points.copy()
+        for step in self.steps:
+            points[max(0, step.start - slack) : step.stop + slack, supports.limbs == step.limb] += step.shift
+        return points
+
+    def _is_hasty(self) -> bool:
+        return bool(self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any())
+
+    def _pendulum(self) -> WrenchRows:
+        """Rows of the instants on one foot."""
+        supports, n, com = self.report.supports, self.instants, self.report.dynamics.com
+        stands = np.stack([supports.limb_active(limb, slack=False)[n] for limb in range(4)], axis=1)
+        rows: list[WrenchRows] = []
+        for limb in range(2):
+            alone = np.flatnonzero(stands[:, limb] & (stands.sum(axis=1) == 1))
+            feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
+            rows.append(pendulum_rows(self.times, alone, feet, com[n[alone]], self.body.weight_n))
+        return rows[0] + rows[1]
 
     def _plants(self) -> PointRows:
         """Points in contact stay at their median place, and roll about it by a centimetre at most."""
@@ -168,16 +221,23 @@ class Stage:
         found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
         for name, active in touching(self.clip, self.track).items():
             for a, b in runs(active):
-                path = positions[a:b, known.index(name)]
+                path = positions[a:b, known.index(name)] + self._shift(name, a, b)
                 place = np.median(path, axis=0)
                 for n in np.flatnonzero((self.instants >= a) & (self.instants < b)):
                     here = path[self.instants[n] - a]
                     away = here - place
                     kept = place + away * min(1.0, WANDER_M / max(float(np.linalg.norm(away)), 1e-9))
-                    target = here + control[n] * (kept - here)
+                    target = here + control[n] * (kept - here)  # little is asked where little can move
                     label = f"{name} stays where it stands, {self.times[n]:.2f} s"
-                    found.append((int(n), self.tree.point(name), target, PLANT_BAND_M, label))
+                    found.append((int(n), self.figure.point(name), target, PLANT_BAND_M, label))
         return PointRows.of(found)
+
+    def _shift(self, name: str, start: int, stop: int) -> FloatArray:
+        """How far the footprint of a contact is moved ``(3,)`` [m]."""
+        for step in self.steps:
+            if limb_of(name) == step.limb and start < step.stop and step.start < stop:
+                return step.shift
+        return np.zeros(3)
 
     def _limits(self, q: FloatArray) -> AngleRows:
         """Knees and elbows bend one way: no farther than their ends, or than the clip."""
@@ -195,6 +255,12 @@ class Stage:
                 for i in bounded
             ]
         )
+
+
+def limb_of(name: str) -> int:
+    """Which of left foot, right foot, left hand and right hand a contact point belongs to."""
+    side, part = name.split("_")
+    return 2 * (part == "hand") + (side == "right")
 
 
 def _no_wrenches() -> WrenchRows:

@@ -1,0 +1,146 @@
+"""Clips edited by pins and key poses, so that a body could still make them ([Fang2003]_ F25, F32)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import numpy as np
+
+from marey.base import ConvergenceError, FloatArray
+from marey.dynamics import Body
+from marey.motion import Contacts, Motion
+from marey.numerics import SolveStatus, SQPResult, solve_sqp
+from marey.spacetime._edit_goals import Pin, PoseKey, check_pins, goal_frames, key_rows, moved_steps, pin_rows
+from marey.spacetime._repair import SPAN_S, TOLERANCE, Check, OnIteration
+from marey.spacetime._repair_programme import DisplacementProgramme
+from marey.spacetime._repair_result import RepairResult, changes
+from marey.spacetime._repair_stage import Stage, Stretch, find_stretch
+from marey.spacetime._style import Style
+
+MAX_ITERATIONS: Final = 40
+REACHED: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
+
+
+def edit_valid(
+    motion: Motion,
+    pins: Sequence[Pin] = (),
+    keys: Sequence[PoseKey] = (),
+    *,
+    body: Body | None = None,
+    contacts: Contacts | None = None,
+    start_s: float | None = None,
+    stop_s: float | None = None,
+    span_s: float = SPAN_S,
+    friction: float = 0.8,
+    physics: bool = True,
+    styles: Sequence[Style] = (),
+    max_iterations: int = MAX_ITERATIONS,
+    time_limit_s: float | None = None,
+    on_iteration: OnIteration | None = None,
+    on_failure: Literal["raise", "return"] = "raise",
+) -> RepairResult:
+    r"""Bring points and poses of a clip to where they should be, and keep it one that a body could make.
+
+    The displacement :math:`S\sum_k d_k\phi_k(t)` is the smallest for which pins and keys hold, contacts stay where they
+    stand and can give the wrench of every instant ([Fang2003]_ §3.5.6). Key poses free all joints, pins those that
+    carry weight.
+
+    Args:
+        motion: any clip with feet, +Y up.
+        pins: points at times.
+        keys: poses at times.
+        body: by default ``Body.from_motion(motion)``.
+        contacts: by default those of the motion, else detected ones.
+        start_s: where the stretch that may change begins; the start of the clip by default.
+        stop_s: where it ends.
+        span_s: knot spacing of the displacement [s].
+        friction: coefficient of the floor.
+        physics: whether wrenches count; without them the edit is kinematic.
+        styles: costs of a state that are added to the size of the displacement, see ``Style``.
+        max_iterations: quadratic programmes at most.
+        time_limit_s: wall time [s]; the best so far is kept.
+        on_iteration: sees every iteration; returns True to stop.
+        on_failure: "raise" where a pin or a key is not reached, or "return" what was found.
+
+    Raises:
+        InputError: goals outside the stretch or that contradict one another; a pose that the body cannot take.
+        ConvergenceError: the goals were not reached; the message names the worst row.
+    """
+    began = time.perf_counter()
+    stretch = find_stretch(motion, start_s, stop_s, span_s)
+    check = Check.of(motion, body, contacts, friction)
+    before = check.report(motion)
+    stage, programme = edit_programme(motion, check, stretch, pins, keys, physics=physics, styles=styles)
+    answer = solve_sqp(
+        programme,
+        np.zeros(programme.num_variables),
+        max_iterations=max_iterations,
+        tolerance=TOLERANCE,
+        time_limit_s=time_limit_s,
+        on_iteration=on_iteration,
+        on_failure="return",
+    )
+    displacement = programme.displacement(answer.x)
+    edited = stage.motion(displacement)
+    result = RepairResult(
+        answer.status,
+        edited,
+        motion,
+        answer.violation,
+        answer.iterations,
+        time.perf_counter() - began,
+        before,
+        check.report(edited),
+        *changes(motion, edited, stretch.frames),
+        displacement,
+        answer.worst,
+        answer.history,
+        answer.advice,
+    )
+    if on_failure == "raise" and not is_reached(answer):
+        name, value = answer.worst[0]
+        raise ConvergenceError(
+            f"the edit of '{motion.name}' leaves {name}, off by {value:.2g}. {answer.advice}", result
+        )
+    return result
+
+
+def edit_kinematic(
+    motion: Motion, pins: Sequence[Pin] = (), keys: Sequence[PoseKey] = (), *, span_s: float = SPAN_S
+) -> RepairResult:
+    """The same edit without physics: a smallest displacement under kinematic constraints, the baseline (F32)."""
+    return edit_valid(motion, pins, keys, span_s=span_s, physics=False, on_failure="return")
+
+
+def edit_programme(
+    motion: Motion,
+    check: Check,
+    stretch: Stretch,
+    pins: Sequence[Pin],
+    keys: Sequence[PoseKey],
+    *,
+    physics: bool = True,
+    styles: Sequence[Style] = (),
+    S: FloatArray | None = None,
+) -> tuple[Stage, DisplacementProgramme]:
+    """The stage and the programme of an edit."""
+    check_pins(pins, motion.rate_hz)
+    frames = goal_frames(motion, stretch, pins, keys)
+    steps = moved_steps(motion, check.track, pins)
+    stage = Stage(motion, check.body, check.track, stretch, check.report(motion), extra=frames, steps=steps)
+    programme = stage.programme(
+        S=np.eye(stage.tree.num_dofs) if S is None and keys else S,
+        physics=physics,
+        friction=check.friction,
+        points=pin_rows(stage, pins),
+        angles=key_rows(stage, keys),
+        styles=tuple(styles),
+    )
+    return stage, programme
+
+
+def is_reached(answer: SQPResult) -> bool:
+    """Whether all rows hold, or nearly."""
+    return answer.status is SolveStatus.CONVERGED or answer.violation < REACHED
