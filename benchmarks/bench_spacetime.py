@@ -1,0 +1,141 @@
+"""Trajectory optimisation: the theses' examples, from their own kind of guess, against the times they print.
+
+Each problem is solved twice and the second time counts, so that compiled loops are ready. The thesis's minutes are
+those of its machine (Fang: a Pentium III at 750 MHz); the promise is in seconds of wall time on this one, and the
+processor time beside it says what the job costs when others use the machine. A motion that did not converge, or that
+does not hold on a grid four times finer than the frames of the solver, breaks the promise whatever its time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness import Row
+
+from marey.base import MareyError
+from marey.samples import problem_file, problem_names
+from marey.spacetime import EXAMPLES, Contact, Objective, Phase, Problem, SpacetimeResult, load_problem, optimize
+
+GIVE_UP_S = 300.0
+VIOLATION = 1e-4  # [-] of scaled rows
+FEWER_ITERATIONS = 5.0  # A46: than the 4193 that Fang prints for dismount, monkey bars and pegs
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What the thesis says of an example, and what we promise."""
+
+    example: str
+    minutes: float | None = None
+    iterations: int | None = None
+    bar_s: float | None = None  # [s]; None promises validity alone
+
+
+class Solved(NamedTuple):
+    """A result, and the processor time it took [s]."""
+
+    printed: Printed
+    result: SpacetimeResult
+    cpu_s: float
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it converged, and holds on the finer grid."""
+        result = self.result
+        return result.is_solved and result.violation < VIOLATION and result.check.is_valid
+
+
+FANG = (
+    Printed("dismount-0.6", bar_s=3.0),
+    Printed("dismount-0.8", 0.43, 650, 3.0),
+    Printed("monkey-bars", 2.4, 1330, 5.0),
+    Printed("pegs", 4.0, 2213, 15.0),
+    Printed("ground-leap", bar_s=15.0),
+    Printed("space-spin", bar_s=60.0),
+)
+JUMP = Printed("2 s jump, 7 dimensions", 10.0, None, 5.0)  # Safonova: up to 10 minutes
+HEAD = (
+    f"{'example':24s} {'thesis':>18s} {'ours':>30s} {'violation':>10s}"
+    f"   on a 4x finer grid: {'wrench':>8s} {'momentum':>9s} {'plants':>9s} {'friction':>9s}"
+)
+
+
+def rows() -> list[Row]:
+    """Solve the examples, print the table, and hold each against its promise."""
+    print(HEAD)
+    jobs = [(printed, EXAMPLES[printed.example]()) for printed in FANG]
+    jobs += [(JUMP, jump()), *((Printed(name), load_problem(problem_file(name))) for name in reduced_names())]
+    solved = [found for printed, problem in jobs if (found := solve(printed, problem)) is not None]
+    return [*map(row_of, solved), iteration_row(solved)]
+
+
+def jump() -> Problem:
+    """1.3 m forward with both feet, torques and all, in the shipped behaviour."""
+    feet = [tuple(Contact(f"{s}_foot", (x, 0.0, z)) for s, x in (("left", 0.1), ("right", -0.1))) for z in (0.0, 1.3)]
+    phases = (Phase("push", 0.9, feet[0]), Phase("flight", 0.44), Phase("landing", 0.7, feet[1]))
+    return Problem("jump", phases, space="reduced", objective=Objective(torque=1.0, prior=1.0), basis="jump")
+
+
+def reduced_names() -> list[str]:
+    """Safonova's examples: the shipped problems in reduced space."""
+    return [name for name in problem_names() if load_problem(problem_file(name)).space == "reduced"]
+
+
+def solve(printed: Printed, problem: Problem) -> Solved | None:
+    """Solve twice, the second time counts; print one line of the table."""
+    try:
+        optimize(problem, on_failure="return", time_limit_s=GIVE_UP_S)
+        start = time.process_time()
+        result = optimize(problem, on_failure="return", time_limit_s=GIVE_UP_S)
+    except MareyError as error:
+        print(f"{printed.example:24s} not run: {error}")
+        return None
+    solved = Solved(printed, result, time.process_time() - start)
+    print(line(solved), flush=True)
+    return solved
+
+
+def line(solved: Solved) -> str:
+    """One line of the table."""
+    printed, result, cpu_s = solved
+    thesis = f"{printed.iterations or '-'} it {printed.minutes or '-'} min"
+    ours = f"{result.iterations} it {result.seconds:.2f} s ({cpu_s:.2f} s cpu)"
+    bar = "valid" if printed.bar_s is None else f"{printed.bar_s:g} s"
+    is_kept = solved.is_good and (printed.bar_s is None or result.seconds < printed.bar_s)
+    verdict = "holds" if is_kept else "FALLS SHORT" + ("" if result.is_solved else f" ({result.status.value})")
+    return (
+        f"{printed.example:24s} {thesis:>18s} {ours:>30s} {result.violation:10.1e}   "
+        f"{'':19s} {dense(result)}   bar {bar}: {verdict}"
+    )
+
+
+def dense(result: SpacetimeResult) -> str:
+    """What the finer grid shows: wrench, angular momentum in flight, contact points, friction."""
+    check = result.check
+    return (
+        f"{100.0 * check.wrench_residual:6.1f} % {100.0 * check.angular_momentum_drift:7.2f} % "
+        f"{check.plant_drift_m:7.0e} m {check.cone_excess:6.3f} mg"
+    )
+
+
+def row_of(solved: Solved) -> Row:
+    """Ratio of the thesis's time to ours, of the bar where it prints none; zero for a motion that is not valid."""
+    printed, result, _ = solved
+    peer = "thesis" if printed.minutes else "bar" if printed.bar_s else "valid"
+    against = 60.0 * printed.minutes if printed.minutes else printed.bar_s or result.seconds
+    bar = against / printed.bar_s if printed.bar_s else 1.0
+    ratio = against / result.seconds if solved.is_good else 0.0
+    note = f"{result.iterations} iterations; violation {result.violation:.1e}; {dense(result)}"
+    times = 1e3 * result.seconds, 1e3 * against
+    return Row(f"optimize {printed.example}", peer, *times, ratio, ratio, ratio, bar, note)
+
+
+def iteration_row(solved: list[Solved]) -> Row:
+    """A46: iterations of the three examples whose number Fang prints; the times are their sums."""
+    three = [found for found in solved if found.printed.iterations]
+    thesis, ours = sum(f.printed.iterations or 0 for f in three), sum(f.result.iterations for f in three)
+    times = 1e3 * sum(f.result.seconds for f in three), 6e4 * sum(f.printed.minutes or 0.0 for f in three)
+    ratio = thesis / ours
+    return Row(f"A46: {ours} iterations, not {thesis}", "thesis", *times, ratio, ratio, ratio, FEWER_ITERATIONS)
