@@ -67,8 +67,12 @@ def rows() -> list[Row]:
     print(HEAD)
     jobs = [(printed, EXAMPLES[printed.example]()) for printed in FANG]
     jobs += [(JUMP, jump()), *((Printed(name), load_problem(problem_file(name))) for name in reduced_names())]
-    solved = [found for printed, problem in jobs if (found := solve(printed, problem)) is not None]
-    return [*map(row_of, solved), iteration_row(solved)]
+    tried = [(printed, solve(printed, problem)) for printed, problem in jobs]
+    solved = [found for _, found in tried if found is not None]
+    refused = [
+        Row(f"optimize {p.example}", "thesis", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, "not run") for p, f in tried if not f
+    ]
+    return [*map(row_of, solved), iteration_row(solved), *refused]
 
 
 def jump() -> Problem:
