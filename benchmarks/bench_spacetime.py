@@ -69,10 +69,9 @@ def rows() -> list[Row]:
     jobs += [(JUMP, jump()), *((Printed(name), load_problem(problem_file(name))) for name in reduced_names())]
     tried = [(printed, solve(printed, problem)) for printed, problem in jobs]
     solved = [found for _, found in tried if found is not None]
-    refused = [
-        Row(f"optimize {p.example}", "thesis", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, "not run") for p, f in tried if not f
-    ]
-    return [*map(row_of, solved), iteration_row(solved), *refused]
+    refused = [p.example for p, found in tried if found is None]
+    broken = [Row(f"optimize {name}", "thesis", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, "not run") for name in refused]
+    return [*map(row_of, solved), iteration_row(solved), *broken]
 
 
 def jump() -> Problem:
