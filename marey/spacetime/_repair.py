@@ -187,7 +187,9 @@ class _Search:
         report = self.check.report(moved)
         if _badness(report, self.stretch) >= _badness(self.report, self.stretch):
             return False
-        self.motion, self.report, self.displacement = moved, report, displacement
+        self.motion, self.report = moved, report
+        is_further = self.displacement.shape == displacement.shape
+        self.displacement = self.displacement + displacement if is_further else displacement
         return True
 
 

@@ -27,7 +27,7 @@ class RepairResult:
     after: ValidityReport
     change_rad: float  # root mean square over joints and frames of the stretch
     change_m: float  # largest move of the root
-    displacement: FloatArray  # (K, D) control points added to the coordinates, of the last pass
+    displacement: FloatArray  # (K, D) control points added to the coordinates, of all passes
     worst: tuple[tuple[str, float], ...]
     history: tuple[SQPIteration, ...]
     advice: str
