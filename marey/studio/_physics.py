@@ -37,7 +37,7 @@ class Physics:
         self._shown: ValidityReport | None = None
         self._progress = "Nothing runs."
         self._check = gui.add_button("Check this clip", icon=viser.Icon.SCALE)
-        self._verdict = gui.add_html("")
+        self._verdict = gui.add_html(verdict_html(None))
         self._forces = _plot(gui, "Force [body weights]", ("up", "ahead", "aside"))
         self._momentum = _plot(gui, "Angular momentum [kg m²/s]", ("x", "y", "z"))
         with gui.add_folder("Repair"):

@@ -21,7 +21,21 @@ from marey import samples
 from marey.cli import main
 from marey.io import load, save
 
-VERBS = ("info", "convert", "contacts", "retarget", "strip", "film", "plot", "studio", "demo", "bench", "cite")
+VERBS = (
+    "info",
+    "convert",
+    "contacts",
+    "retarget",
+    "physics",
+    "optimize",
+    "strip",
+    "film",
+    "plot",
+    "studio",
+    "demo",
+    "bench",
+    "cite",
+)
 INFO_KEYS = {"num_joints", "num_frames", "rate_hz", "duration_s", "height_m", "mean_speed_mps", "warnings"}
 
 

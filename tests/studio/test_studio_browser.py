@@ -184,3 +184,37 @@ def test_a_hand_is_dragged_with_the_mouse_and_kept_as_a_key(browser, studio: Stu
     page.context.close()
     rise = desk.state.pose.joint_positions()[desk.joints["left_wrist"]] - start
     assert rise[1] > 0.05 and np.abs(rise[[0, 2]]).max() < 0.02
+
+
+def test_a_click_on_check_colours_the_timeline_and_draws_forces(browser, studio: Studio) -> None:
+    page = open_page(browser, studio, sharpness=1.0)
+    page.wait_for_timeout(2500)
+    page.get_by_role("tab", name="Physics").click()
+    assert page.get_by_test_id("validity").inner_text() == "Not checked."
+    bars = page.get_by_test_id("bars").locator("rect").count()
+    page.get_by_role("button", name="Check this clip").click()
+    page.get_by_test_id("validity").get_by_text("frames are green").wait_for()
+    session = max(studio._sessions.items())[1][1]
+    report = session.document.report
+    wait_until(page, f"document.querySelectorAll('[data-testid=bars] rect').length === {bars + len(report.spans)}")
+    page.wait_for_timeout(1500)
+    ARTEFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=str(ARTEFACTS / "physics.png"))
+    shot = pixels(page)
+    red, green, blue = shot[..., 0], shot[..., 1], shot[..., 2]
+    page.context.close()
+    assert ((red > 150) & (green < 110) & (blue > 130)).sum() > 10  # the centre of pressure, a violet ball
+
+
+def test_a_stretch_is_repaired_and_opened_as_a_new_clip(page, studio: Studio) -> None:
+    page.get_by_role("tab", name="Physics").click()
+    page.get_by_role("button", name="Check this clip").click()
+    page.get_by_test_id("validity").get_by_text("frames are green").wait_for()
+    session = max(studio._sessions.items())[1][1]
+    before = session.document.report
+    session._physics._to.value = 1.2
+    page.get_by_role("button", name="Repair this stretch").click()
+    wait_until(page, "[...document.querySelectorAll('input')].some(i => i.value.includes('repaired'))")
+    page.get_by_test_id("task").get_by_text("% after").wait_for()
+    assert session.document.report is not before
+    assert session.document.report.valid_fraction > before.valid_fraction
