@@ -75,7 +75,7 @@ class TrustSearch:
         """Solve the quadratic programme; raise the penalty while that makes the rows give way."""
         step = self.solve_qp(self.current.rows)
         now, is_held = float(self.current.violations.sum()), False
-        while now > self.settings.tolerance and now - step.left < 0.1 * now and not is_held:
+        while now > self.settings.tolerance and now - step.left < 0.1 * now and not (is_held or self.record.spent()):
             was = self.penalty
             self.penalty = min(3.0 * was, MAX_PENALTY)
             firmer = self.solve_qp(self.current.rows) if was < MAX_PENALTY else step
