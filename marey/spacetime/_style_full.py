@@ -1,0 +1,139 @@
+"""The full space with styles on top, and moved by fewer coordinates ([Fang2003]_ F30, F31)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.numerics import Programme
+from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_programme import FullProgramme
+from marey.spacetime._style import Style, style_values
+
+PER_SPAN: Final = 2  # Gauss points at which styles are weighed
+
+
+class StyledProgramme:
+    """A programme of the full space whose objective has the mean of styles over time added.
+
+    Styles see the coordinates of the tree with the root at the origin: its place follows from contacts, so what they
+    say of it does not count. Rows stay as they are.
+    """
+
+    def __init__(self, inner: FullProgramme, styles: tuple[Style, ...]) -> None:
+        self._inner, self._styles, self._layout = inner, styles, inner.layout
+        self.lower, self.upper = inner.lower, inner.upper
+        self.row_lower, self.row_upper, self.is_linear = inner.row_lower, inner.row_upper, inner.is_linear
+        spline = inner.layout.timeline.spline
+        times, shares = spline.gauss_times(PER_SPAN)
+        self._shares = shares / shares.sum()
+        local = [spline.local(times, order) for order in range(3)]
+        self._near = local[0][0][:, None] + np.arange(4)  # (N, 4)
+        self._basis = np.stack([values for _, values in local])  # (3, N, 4)
+
+    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and rows."""
+        cost, rows = self._inner.values(x)
+        states = self._states(x)
+        return cost + sum(float(self._shares @ style_values(s, *states)[0]) for s in self._styles), rows
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
+        """Gradient, Hessian without the styles' own, Jacobian."""
+        gradient, hessian, jacobian = self._inner.derivatives(x)
+        layout, states = self._layout, self._states(x)
+        pull = np.zeros((layout.num_points, layout.num_angles))
+        for style in self._styles:
+            for order, slopes in enumerate(style_values(style, *states)[1:]):
+                shares = self._shares[:, None] * slopes[:, layout.figure.angles]
+                np.add.at(pull, self._near, self._basis[order][:, :, None] * shares[:, None])
+        total = gradient.copy()
+        total[: pull.size] += pull.ravel() * layout.scales[: pull.size]
+        return total, hessian, jacobian
+
+    def row_name(self, index: int) -> str:
+        """What a row asks for."""
+        return self._inner.row_name(index)
+
+    def _states(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        points = self._layout.points(x * self._layout.scales)[self._near]  # (N, 4, D)
+        q, qd, qdd = (
+            self._layout.figure.coordinates(np.einsum("na,nad->nd", basis, points)) for basis in self._basis
+        )
+        return q, qd, qdd
+
+
+class SimplifiedProgramme:
+    r"""A programme of the full space in fewer curves, :math:`q = S q_s`: chain rule on both sides.
+
+    Forces are those of the whole body, so what holds here holds for it.
+    """
+
+    def __init__(self, inner: Programme, layout: Layout, S: FloatArray) -> None:
+        from scipy import sparse
+
+        tools: Any = sparse  # scipy has no stubs
+        kept = angle_map(layout, S)
+        rest = layout.num_unknowns - layout.num_curve_unknowns
+        blocks = [tools.kron(tools.eye_array(layout.num_points), tools.csr_array(kept)), tools.eye_array(rest)]
+        self._inner = inner
+        self._T: Any = tools.csr_array(tools.block_diag(blocks[: 2 if rest else 1]))
+        self.lower, self.upper = _bounds(self._T, inner.lower, inner.upper)
+        self.row_lower, self.row_upper, self.is_linear = inner.row_lower, inner.row_upper, inner.is_linear
+
+    def expand(self, y: FloatArray) -> FloatArray:
+        """Unknowns of the whole body."""
+        return np.asarray(self._T @ y)
+
+    def reduce(self, x: FloatArray) -> FloatArray:
+        """Nearest unknowns of the simplified body."""
+        weights = np.asarray(self._T.multiply(self._T).sum(axis=0)).ravel()
+        return np.asarray(self._T.T @ x) / weights
+
+    def values(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and rows."""
+        return self._inner.values(self.expand(x))
+
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
+        """Gradient, Hessian, Jacobian."""
+        gradient, hessian, jacobian = self._inner.derivatives(self.expand(x))
+        T = self._T
+        return np.asarray(T.T @ gradient), (T.T @ hessian @ T).tocsc(), (jacobian @ T).tocsc()
+
+    def row_name(self, index: int) -> str:
+        """What a row asks for."""
+        return self._inner.row_name(index)
+
+
+def angle_map(layout: Layout, S: FloatArray) -> FloatArray:
+    """The part of ``S (D, d)`` that moves angles, ``(angles, d')``; columns that only slide the root are left out.
+
+    Raises:
+        InputError: another shape, numbers that are not finite, or a coordinate that follows two at once.
+    """
+    tree = layout.figure.tree
+    matrix = np.asarray(S, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != tree.num_dofs or not np.isfinite(matrix).all():
+        raise InputError(f"S has shape {matrix.shape}", f"It has one row for each of {tree.num_dofs} coordinates, finite")
+    angles = matrix[layout.figure.angles]
+    crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
+    if crowded.size:
+        raise InputError(f"'{layout.figure.names[crowded[0]]}' follows two simplified coordinates", "Let it follow one")
+    kept = angles[:, (angles != 0.0).any(axis=0)]
+    if not kept.shape[1]:
+        raise InputError("S moves no angle", "Give it at least one column that does")
+    return kept
+
+
+def _bounds(T: Any, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of the simplified unknowns: each whole one keeps its own, and follows one only."""
+    entries = T.tocoo()
+    low, high = np.full(T.shape[1], -np.inf), np.full(T.shape[1], np.inf)
+    ends = np.sort(np.stack([lower[entries.row] / entries.data, upper[entries.row] / entries.data]), axis=0)
+    np.maximum.at(low, entries.col, ends[0])
+    np.minimum.at(high, entries.col, ends[1])
+    crossed: BoolArray = low > high
+    if crossed.any():
+        raise InputError("coordinates that move as one have limits that exclude one another", "Fuse others")
+    return low, high
