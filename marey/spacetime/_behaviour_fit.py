@@ -30,6 +30,7 @@ LIFT_LEAD_S: Final = 0.02  # [s] contacts are labelled a little late as feet lea
 MIN_DEVIATION: Final = 0.05  # [rad] of a usual angle
 LIMIT_MARGIN: Final = 0.35  # [rad] beyond what the clips show
 TOE_LIMIT: Final = 1.3  # [rad] captured toes jitter and hardly bend; a heel lifts as far as this
+MAX_ACCEL: Final = 2e5  # [rad^2/s^3] what is more in a clip is noise of its joints
 MIXED: Final = 12  # dimensions at which clips are probably of several behaviours
 SAME_BONES_M: Final = 1e-6
 
@@ -44,6 +45,7 @@ class Sample:
     smooth: FloatArray  # (F, D)
     phases: tuple[Phase, ...]
     keep: slice  # frames inside the window
+    flight: tuple[int, int] | None = None  # first frame and the one after the last of the flight it was chosen by
 
     @property
     def rates(self) -> FloatArray:
@@ -118,7 +120,10 @@ def _sample(tree: JointTree, body: Body, motion: Motion, window: str | None) -> 
     phases = contact_phases(motion)
     q = tree.from_motion(own)
     smooth = tree.from_motion(lowpass(own, SMOOTH_HZ))
-    return Sample(motion.name, motion.rate_hz, q, smooth, phases, _window(motion, phases, window))
+    keep = _window(motion, phases, window)
+    flight = _longest_flight(phases) if window == "flight" else None
+    edges = None if flight is None else (flight.start, flight.stop)
+    return Sample(motion.name, motion.rate_hz, q, smooth, phases, keep, edges)
 
 
 def _window(motion: Motion, phases: tuple[Phase, ...], window: str | None) -> slice:
@@ -130,12 +135,16 @@ def _window(motion: Motion, phases: tuple[Phase, ...], window: str | None) -> sl
             raise InputError(f"clip '{motion.name}' never stands on its left foot alone", "Leave it out")
         middles = [(phase.start + phase.stop) // 2 for phase in stances]
         return slice(middles[0], max(middles[-1] + 1, middles[0] + 4))
-    flights = [phase for phase in phases if phase.kind == "flight"]
-    if window != "flight" or not flights:
+    longest = _longest_flight(phases)
+    if window != "flight" or longest is None:
         raise InputError(f"clip '{motion.name}' has no {window}", "Leave it out, or fit whole clips")
-    longest = max(flights, key=len)
     start = longest.start - int(BEFORE_S * motion.rate_hz)
     return slice(max(start, 0), min(longest.stop + int(AFTER_S * motion.rate_hz), motion.num_frames))
+
+
+def _longest_flight(phases: tuple[Phase, ...]) -> Phase | None:
+    flights = [phase for phase in phases if phase.kind == "flight"]
+    return max(flights, key=len) if flights else None
 
 
 def _columns(tree: JointTree, free_root: str, samples: list[Sample]) -> IntArray:
@@ -166,7 +175,9 @@ def _borders(tree: JointTree, samples: list[Sample]) -> dict[str, Border]:
     found: dict[str, list[FloatArray]] = {}
     for sample in samples:
         for before, after in zip(sample.phases[:-1], sample.phases[1:], strict=True):
-            if not sample.keep.start <= after.start < sample.keep.stop:
+            if not sample.keep.start <= after.start < sample.keep.stop or (
+                sample.flight is not None and after.start not in sample.flight
+            ):
                 continue
             for side in SIDES:
                 was, is_ = side in before.planted, side in after.planted
@@ -200,7 +211,7 @@ def _acceleration(tree: JointTree, samples: list[Sample]) -> float:
         float((np.gradient(s.rates, axis=0)[s.keep] ** 2).sum() * s.rate_hz)  # (rate^2) / rate
         for s in samples
     ]
-    return float(np.median(sums))
+    return min(float(np.median(sums)), MAX_ACCEL)
 
 
 def _report(samples: list[Sample], variances: FloatArray) -> tuple[str, ...]:

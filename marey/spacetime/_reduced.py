@@ -6,41 +6,89 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Final
-
-import numpy as np
+from typing import Any, Final
 
 from marey.base import FloatArray, InputError, MissingFileError
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._behaviour import BehaviourSpace
 from marey.spacetime._problem import Problem
-from marey.spacetime._reduced_solve import Built, ReducedSettings, build
-from marey.spacetime._reduced_track import check_track, to_motion
+from marey.spacetime._reduced_solve import Built, ReducedSettings, build, settings_for
+from marey.spacetime._reduced_track import check_track, to_motion, weak_instants
 from marey.spacetime._result import SpacetimeResult
 
 DEEPER_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
 FILM_HZ: Final = 60.0
-PATIENCE: Final = 60  # iterations before the next attempt
+PATIENCE: Final = 80  # iterations before the next attempt
+SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
+LOOKS: Final = 3  # how often the solver is told to look where the dense check found forces that nothing gives
+LOOK_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
 
 OnIteration = Callable[[SQPIteration], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One way to begin: how low the body is held, and whether torques come later."""
+    """One way to begin."""
 
     words: str
+    stages: int = 1  # 2: without physics first
     deeper_m: float = 0.0
     torque_later: bool = False
+    trust: float = 0.5
 
 
 LADDER: Final = (
     Attempt("the crouched hold"),
-    Attempt("a deeper crouch", DEEPER_M),
-    Attempt("physics first, torques later", 0.0, True),
-    Attempt("a still deeper crouch", 2.0 * DEEPER_M, True),
+    Attempt("short steps", trust=SHORT_STEPS),
+    Attempt("a deeper crouch", deeper_m=DEEPER_M),
+    Attempt("no physics first", stages=2, trust=SHORT_STEPS),
+    Attempt("physics first, torques later", deeper_m=DEEPER_M, torque_later=True),
 )
+GAIT_LADDER: Final = (
+    Attempt("no physics first", stages=2),
+    Attempt("no physics first, short steps", stages=2, trust=SHORT_STEPS),
+    Attempt("no physics first, a deeper crouch", stages=2, deeper_m=DEEPER_M, trust=SHORT_STEPS),
+    Attempt("physics first, torques later", torque_later=True, trust=SHORT_STEPS),
+)
+
+
+@dataclass(slots=True)
+class Search:
+    """What all attempts share."""
+
+    problem: Problem
+    behaviour: BehaviourSpace
+    settings: ReducedSettings
+    on_iteration: OnIteration | None
+    time_limit_s: float | None
+    solver: str
+    begin: float
+    iterations: int = 0
+
+    @property
+    def left_s(self) -> float | None:
+        """Time that is left [s]; None without a limit."""
+        return None if self.time_limit_s is None else max(self.time_limit_s - (perf_counter() - self.begin), 0.0)
+
+    def build(self, **changes: Any) -> Built:
+        """Pose the problem, with some settings changed."""
+        return build(self.problem, self.behaviour, replace(self.settings, **changes))
+
+    def solve(self, built: Built, start: FloatArray, trust: float = 0.5) -> SQPResult:
+        """Solve once."""
+        result = solve_sqp(
+            built.programme,
+            start,
+            method="fang2003" if self.solver == "fang2003" else "sl1qp",
+            max_iterations=min(self.problem.max_iterations, PATIENCE),
+            time_limit_s=self.left_s,
+            trust=trust,
+            on_iteration=self.on_iteration,
+            on_failure="return",
+        )
+        self.iterations += result.iterations
+        return result
 
 
 def optimize_reduced(
@@ -48,7 +96,7 @@ def optimize_reduced(
     *,
     behaviour: BehaviourSpace | None = None,
     settings: ReducedSettings | None = None,
-    stages: int = 1,
+    stages: int | None = None,
     warm_start: Motion | None = None,
     on_iteration: OnIteration | None = None,
     time_limit_s: float | None = None,
@@ -57,37 +105,45 @@ def optimize_reduced(
 ) -> SpacetimeResult:
     """Optimise a motion in the space of a behaviour.
 
-    A search that does not converge is begun again from a deeper crouch, then without torques first; the attempt with
-    the smallest violation is kept.
+    Jumps are solved at once from a crouched hold, gaits first without physics. A search that does not converge is begun
+    again: with shorter steps, from a deeper crouch, without physics or without torques first; the attempt with the
+    smallest violation is kept. Where the dense check then finds forces that nothing gives, the solver is told to
+    look there and goes on.
 
     Args:
         problem: phases, plants, keys, weights; ``basis`` names the behaviour's file.
         behaviour: instead of ``problem.basis``.
-        settings: roll of the feet, limits of forces, depth of the guess.
-        stages: 2 solves without physics first ([Safonova2006]_ §3.1.5).
+        settings: roll of the feet, limits of forces, depth of the guess; by default what the contacts suggest.
+        stages: 1 or 2 instead of what the contacts suggest; 2 solves without physics first ([Safonova2006]_ §3.1.5).
         warm_start: a motion of the behaviour's skeleton to begin from.
         on_iteration: sees every iteration; returns True to stop.
         time_limit_s: wall time [s] of the whole.
         rate_hz: of the motion that is given back.
         solver: method of :func:`marey.numerics.solve_sqp`.
     """
-    begin = perf_counter()
     space = load_basis(problem) if behaviour is None else behaviour
-    settings = settings or ReducedSettings()
+    posed = settings or settings_for(problem)
+    search = Search(problem, space, posed, on_iteration, time_limit_s, solver, perf_counter())
     best: tuple[Built, SQPResult] | None = None
-    spent = 0
-    for attempt in LADDER:
-        left = None if time_limit_s is None else time_limit_s - (perf_counter() - begin)
-        if best is not None and left is not None and left <= 0.0:
+    for attempt in _ladder(problem, stages, warm_start):
+        if best is not None and search.left_s == 0.0:
             break
-        built, result = _attempt(problem, space, settings, attempt, stages, warm_start, on_iteration, left, solver)
-        spent += result.iterations
+        built, result = _attempt(search, attempt, warm_start)
         if best is None or result.violation < best[1].violation:
             best = built, result
-        if result.is_solved or result.status is SolveStatus.STOPPED or warm_start is not None:
+        if result.is_solved or result.status is SolveStatus.STOPPED:
             break
     assert best is not None
-    return _answer(*best, spent, perf_counter() - begin, rate_hz)
+    built, result = _look_again(search, *best)
+    return _answer(built, result, search.iterations, perf_counter() - search.begin, rate_hz)
+
+
+def _ladder(problem: Problem, stages: int | None, warm_start: Motion | None) -> tuple[Attempt, ...]:
+    if warm_start is not None:
+        return (Attempt("the given motion"),)
+    gait = any(len(phase.contacts) == 1 for phase in problem.phases)
+    ladder = GAIT_LADDER if gait else LADDER
+    return ladder if stages is None else (replace(ladder[0], stages=stages),)
 
 
 def load_basis(problem: Problem) -> BehaviourSpace:
@@ -106,51 +162,38 @@ def load_basis(problem: Problem) -> BehaviourSpace:
     raise MissingFileError(problem.basis, "Fit a behaviour with BehaviourSpace.fit, or name a shipped one.")
 
 
-def _attempt(
-    problem: Problem,
-    behaviour: BehaviourSpace,
-    settings: ReducedSettings,
-    attempt: Attempt,
-    stages: int,
-    warm_start: Motion | None,
-    on_iteration: OnIteration | None,
-    time_limit_s: float | None,
-    solver: str,
-) -> tuple[Built, SQPResult]:
+def _attempt(search: Search, attempt: Attempt, warm_start: Motion | None) -> tuple[Built, SQPResult]:
     """Solve once; a first solve without physics or without torques gives the start of the second."""
-    settings = replace(settings, crouch_m=settings.crouch_m + attempt.deeper_m)
-    built = build(problem, behaviour, settings)
-    start, before = built.start, 0
+    crouch = search.settings.crouch_m + attempt.deeper_m
+    built = search.build(crouch_m=crouch)
+    start = built.start
     if warm_start is not None:
         from marey.spacetime._reduced_warm import warm_vector
 
         start = warm_vector(built, warm_start)
-    if stages == 2 or attempt.torque_later:
-        easier = replace(problem, objective=replace(problem.objective, torque=0.0))
-        first = build(easier, behaviour, replace(settings, has_physics=stages != 2))
-        head = _solve(first, start, on_iteration, time_limit_s, solver, problem.max_iterations)
-        start, before = head.x, head.iterations
-    result = _solve(built, start, on_iteration, time_limit_s, solver, problem.max_iterations)
-    return built, replace(result, iterations=result.iterations + before)
+    if attempt.stages == 2 or attempt.torque_later:
+        easier = replace(search.problem, objective=replace(search.problem.objective, torque=0.0))
+        settings = replace(search.settings, crouch_m=crouch, has_physics=attempt.stages != 2)
+        start = search.solve(build(easier, search.behaviour, settings), start).x
+    return built, search.solve(built, start, attempt.trust)
 
 
-def _solve(
-    built: Built,
-    start: FloatArray,
-    on_iteration: OnIteration | None,
-    time_limit_s: float | None,
-    solver: str,
-    max_iterations: int,
-) -> SQPResult:
-    return solve_sqp(
-        built.programme,
-        start,
-        method="fang2003" if solver == "fang2003" else "sl1qp",
-        max_iterations=min(max_iterations, PATIENCE),
-        time_limit_s=time_limit_s,
-        on_iteration=on_iteration,
-        on_failure="return",
-    )
+def _look_again(search: Search, built: Built, result: SQPResult) -> tuple[Built, SQPResult]:
+    """Add nodes where the dense check found forces that nothing gives, and go on from the solution."""
+    looks: tuple[tuple[int, float], ...] = ()
+    for _ in range(LOOKS):
+        if not result.is_solved or search.left_s == 0.0:
+            break
+        weak = weak_instants(built, built.scene.variables.unpack(result.x), LOOK_TOLERANCE)
+        if not weak:
+            break
+        looks = (*looks, *weak)
+        again = build(built.problem, search.behaviour, replace(built.settings, looks=looks))
+        better = search.solve(again, result.x, SHORT_STEPS)
+        if not better.is_solved:
+            break
+        built, result = again, better
+    return built, result
 
 
 def _answer(built: Built, result: SQPResult, iterations: int, seconds: float, rate_hz: float) -> SpacetimeResult:
@@ -181,5 +224,3 @@ def _answer(built: Built, result: SQPResult, iterations: int, seconds: float, ra
         counts=counts,
     )
 
-
-assert np is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -33,6 +34,12 @@ from marey.spacetime._reduced_support import Limits, build_supports
 from marey.spacetime._reduced_variables import Variables
 
 
+WALK_ROLL: Final = Roll(toe_s=0.3, heel_s=0.1)
+RUN_ROLL: Final = Roll(toe_s=0.2)
+GAIT_CROUCH_M: Final = 0.03
+RUN_LEAN_M: Final = 0.2
+
+
 @dataclass(frozen=True, slots=True)
 class ReducedSettings:
     """How a problem is posed; the defaults are the measured ones."""
@@ -42,7 +49,18 @@ class ReducedSettings:
     crouch_m: float = CROUCH_M
     lean_m: float = LEAN_M
     has_physics: bool = True
+    looks: tuple[tuple[int, float], ...] = ()  # phase and time [s] of further nodes
     border_weight: float = 0.3
+
+
+def settings_for(problem: Problem) -> ReducedSettings:
+    """Settings by what the feet do: both at once for jumps, one after the other on the ground or in the air."""
+    single = any(len(phase.contacts) == 1 for phase in problem.phases)
+    if not single:
+        return ReducedSettings()
+    if any(phase.is_flight for phase in problem.phases):
+        return ReducedSettings(roll=RUN_ROLL, crouch_m=GAIT_CROUCH_M, lean_m=RUN_LEAN_M)
+    return ReducedSettings(roll=WALK_ROLL, crouch_m=GAIT_CROUCH_M)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +93,7 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
     settings = settings or ReducedSettings()
     space = behaviour_space(behaviour)
     layout = lay_out(problem, behaviour.dimension)
-    instants = solver_instants(layout, settings.roll, key_instants(problem, layout))
+    instants = solver_instants(layout, settings.roll, (*key_instants(problem, layout), *settings.looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
     scene = make_scene(problem, behaviour, space, layout, nodes, settings)
     seats = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
@@ -10,12 +12,11 @@ from marey.motion import Contacts, Motion
 from marey.spacetime._check import SolutionCheck, Track, clearance
 from marey.spacetime._limbs import plant_data
 from marey.spacetime._problem import Contact
-from marey.spacetime._reduced_layout import LEG_SLOTS
 from marey.spacetime._reduced_nodes import FREE, ON_HEEL, ON_TOES, Nodes, build_nodes, grid_instants
 from marey.spacetime._reduced_physics import Scene
 from marey.spacetime._reduced_pose import PoseMap
-from marey.spacetime._reduced_solve import Built, ReducedSettings
-from marey.spacetime._reduced_support import TWIST_SCALE, Limits, build_supports
+from marey.spacetime._reduced_solve import Built
+from marey.spacetime._reduced_support import PRESSURE_SCALE, TWIST_SCALE, Limits, build_supports
 
 LOADED = 0.1  # [mg] normal force above which the pressure point counts
 SPIN_FLOOR = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
@@ -48,32 +49,25 @@ def to_motion(built: Built, values: FloatArray, rate_hz: float, name: str) -> Mo
     phases = np.clip(np.searchsorted(layout.edges, times + 1e-9, side="right") - 1, 0, layout.num_phases - 1)
     instants = [(int(p), float(min(t, layout.edges[-1]))) for p, t in zip(phases, times, strict=True)]
     track, nodes = sample_track(built, values, instants)
-    motion = built.scene.space.tree.to_motion(track.q, rate_hz, _contacts(nodes))
-    from dataclasses import replace
-
-    return replace(motion, name=name)
+    return replace(built.scene.space.tree.to_motion(track.q, rate_hz, _contacts(nodes)), name=name)
 
 
 def check_track(built: Built, values: FloatArray) -> SolutionCheck:
     """Measure a solution on a grid four times finer than the solver's nodes."""
     scene = built.scene
-    steps = [float(np.diff(breaks).max()) for breaks in scene.layout.breaks]
-    instants = grid_instants(scene.layout, 0.5 * GRID_SHARE * min(steps))
-    track, nodes = sample_track(built, values, instants)
+    track, nodes = sample_track(built, values, check_instants(built))
     whole = aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
-    wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+    wrench, flying = whole.wrench / (scene.space.tree.mass * scene.gravity), nodes.is_flight
     about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
-    flying, ground = nodes.is_flight, ~nodes.is_flight
     force, moment = _norms(wrench[flying, :3]), _norms(about_com[flying])
-    cone, press, cop, least = _ground(built, nodes, wrench)
+    excess = ground_excess(built, nodes, wrench)
+    cone, press, cop = (float(column.max(initial=0.0)) for column in excess.T)
+    least = float(wrench[~flying, 1].min(initial=np.inf))
     drift, drift_si = _spin(np.asarray(whole.angular_momentum), nodes, scene)
     jumps = np.flatnonzero((np.diff(nodes.phases) != 0) & (np.diff(nodes.times) < 1e-9))
-    root = scene.space.root
-    q, velocity = track.q[:, root], np.asarray(whole.com_velocity)
-    behaviour = scene.behaviour
-    legs = scene.space.leg_dofs
+    q, velocity = track.q[:, scene.space.root], np.asarray(whole.com_velocity)
+    legs, behaviour = scene.space.leg_dofs, scene.behaviour
     over = np.maximum(behaviour.lower[legs] - track.q[:, legs], track.q[:, legs] - behaviour.upper[legs])
-    assert ground.any() or flying.any()
     return SolutionCheck(
         samples=nodes.count,
         wrench_residual=max(force, moment, cone, press, -least, 0.0),
@@ -92,6 +86,30 @@ def check_track(built: Built, values: FloatArray) -> SolutionCheck:
         clearance_m=clearance(scene.space.tree, built.problem, track, list(built.problem.phases)),
         limit_excess_rad=float(over.max(initial=0.0)),
     )
+
+
+def check_instants(built: Built) -> list[tuple[int, float]]:
+    """The grid of the check: four steps between two nodes of the solver."""
+    steps = [float(np.diff(breaks).max()) for breaks in built.scene.layout.breaks]
+    return grid_instants(built.scene.layout, 0.5 * GRID_SHARE * min(max(steps), built.problem.span_s))
+
+
+def weak_instants(built: Built, values: FloatArray, tolerance: float) -> tuple[tuple[int, float], ...]:
+    """Instants of the grid at which forces are beyond what the ground, or the air, can give by more than a tolerance.
+
+    Of neighbours only the worst is given, so that the solver looks there next time.
+    """
+    scene = built.scene
+    track, nodes = sample_track(built, values, check_instants(built))
+    whole = aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
+    wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+    about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+    size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
+    size = np.maximum(size, ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
+    size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
+    padded = np.concatenate([[0.0], size, [0.0]])
+    peaks = np.flatnonzero((size > tolerance) & (size >= padded[:-2]) & (size >= padded[2:]))
+    return tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
 
 
 def plant_drift(scene: Scene, track: Track, nodes: Nodes) -> float:
@@ -119,25 +137,22 @@ def _pivot(scene: Scene, leg: int, contact: Contact, *, on_heel: bool) -> FloatA
     return plant_data(scene.space.legs[leg], np.asarray(contact.position), heading, on_heel=on_heel)[:3]
 
 
-def _ground(built: Built, nodes: Nodes, wrench: FloatArray) -> tuple[float, float, float, float]:
-    """Excess of friction [mg], of moments [mg m], of the pressure point [m], and the least normal force [mg]."""
+def ground_excess(built: Built, nodes: Nodes, wrench: FloatArray) -> FloatArray:
+    """Excess ``(N, 3)`` of friction [mg], of moments [mg m] and of the pressure point [m] over the whole soles."""
     whole = Limits(margin_m=0.0, twist_m=built.settings.limits.twist_m)
     supports = build_supports(built.scene.layout, nodes, built.scene.space.legs, whole)
-    cone = press = cop = 0.0
-    least = np.inf
+    out = np.zeros((nodes.count, 3))
     for n in np.flatnonzero(~nodes.is_flight):
         f = wrench[n, :3]
-        phase = int(nodes.phases[n])
-        mu = min(contact.friction for contact in built.scene.layout.contacts[phase] if contact is not None)
-        cone = max(cone, float(np.hypot(f[0], f[2])) - mu * max(float(f[1]), 0.0))
+        contacts = [contact for contact in built.scene.layout.contacts[int(nodes.phases[n])] if contact is not None]
+        mu = min(contact.friction for contact in contacts)
         k = int(supports.count[n])
         rows = supports.matrix[n, :k] @ wrench[n]
-        edges = -rows[7:k] / 4.0
-        press = max(press, float(edges.max(initial=0.0)), float(-rows[5:7].min() / TWIST_SCALE))
-        least = min(least, float(f[1]))
-        if f[1] > LOADED:
-            cop = max(cop, float(edges.max(initial=0.0)) / float(f[1]))
-    return cone, press, cop, least
+        edges = float((-rows[7:k] / PRESSURE_SCALE).max(initial=0.0))
+        out[n, 0] = max(float(np.hypot(f[0], f[2])) - mu * max(float(f[1]), 0.0), 0.0)
+        out[n, 1] = max(edges, float(-rows[5:7].min() / TWIST_SCALE))
+        out[n, 2] = edges / float(f[1]) if f[1] > LOADED else 0.0
+    return out
 
 
 def _spin(spin: FloatArray, nodes: Nodes, scene: Scene) -> tuple[float, float]:
@@ -163,7 +178,3 @@ def _contacts(nodes: Nodes) -> Contacts:
 
 def _norms(rows: FloatArray) -> float:
     return float(np.linalg.norm(rows, axis=1).max(initial=0.0)) if len(rows) else 0.0
-
-
-assert LEG_SLOTS == 8
-assert ReducedSettings is not None
