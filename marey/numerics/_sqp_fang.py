@@ -18,7 +18,8 @@ DAMPING = 1e-10  # [-] of the Hessian's largest diagonal entry; where it has a k
 MAX_CG_STEPS = 200  # as in LANCELOT, which the thesis used
 CG_TOL = 1e-12  # [-] of the first residual
 MAX_ROUNDS = 8  # times rows are added to the active ones within an iteration
-MAX_HALVINGS = 8  # of a step that makes things worse
+MAX_HALVINGS = 3  # of a step that makes things worse, before the Hessian is damped
+FIRST_DAMPING, MAX_DAMPING = 1e-6, 1e4  # [-] of the Hessian's largest diagonal entry
 MEMORY = 5  # merits looked back at
 GAP_SHARE = 1e-3  # [-] of the objective: a larger gap to the optimum is reported
 
@@ -32,7 +33,7 @@ class ProjectedSearch:
     :math:`J(\Delta\hat x + \Delta\tilde x) + C = 0` on the active rows, by conjugate gradients from zero. Measured in
     the Euclidean norm, as printed, the limit is feasible but not optimal; in the norm of H it is (erratum E7). The
     thesis has no active-set rule and no safeguard: rows that the step would violate are active, and a step that raises
-    the exact penalty above its last values is halved.
+    the exact penalty above its last values is halved, then the Hessian is damped.
     """
 
     def __init__(self, programme: Programme, x: FloatArray, settings: SQPSettings, projection: str) -> None:
@@ -43,7 +44,7 @@ class ProjectedSearch:
         self.free = np.flatnonzero(programme.upper - programme.lower > FIXED_WIDTH)
         self.multipliers = np.zeros(self.current.rows.size)
         self.merits: list[float] = []
-        self.num_cg = 0
+        self.num_cg, self.damping = 0, DAMPING
         self.columns: Columns | None = None
 
     def run(self) -> SQPResult:
@@ -65,22 +66,28 @@ class ProjectedSearch:
         self.H, self.J = self.columns.take(hessian, jacobian)
         self.gradient = gradient[self.free]
         self.system.set_hessian(self.H.data)
-        damping = DAMPING * float(self.H.diagonal().max(initial=1.0))
-        self.system.factor(np.zeros(0), np.full(self.free.size, damping))
+        self.largest = float(self.H.diagonal().max(initial=1.0))
+        self.factor(max(0.1 * self.damping, DAMPING))
         return True
+
+    def factor(self, damping: float) -> None:
+        """Factor the Hessian with a share of its largest entry on the diagonal."""
+        self.damping = damping
+        self.system.factor(np.zeros(0), np.full(self.free.size, damping * self.largest))
 
     def iterate(self) -> SolveStatus | None:
         """One step, its verdict; a status ends the search."""
         before, self.num_cg = self.current, 0
-        step = self.step(self.is_euclidean)
-        is_moved = self.move(step)
+        is_moved = self.move(self.step(self.is_euclidean))
+        while not is_moved and self.damping < MAX_DAMPING and not self.record.spent():
+            self.factor(max(100.0 * self.damping, FIRST_DAMPING))
+            is_moved = self.move(self.step(self.is_euclidean))
         length = float(np.abs(self.current.x - before.x).max(initial=0.0))
         if self.record.report(self.current, length, length, self.settings.penalty, is_moved, self.num_cg):
             return SolveStatus.STOPPED
         tolerance = self.settings.tolerance
         if not is_moved or length < tolerance:
-            is_feasible = self.current.violation < tolerance
-            return SolveStatus.CONVERGED if is_feasible else SolveStatus.INFEASIBLE
+            return SolveStatus.CONVERGED if self.current.violation < tolerance else SolveStatus.STALLED
         return None
 
     def step(self, is_euclidean: bool) -> FloatArray:
