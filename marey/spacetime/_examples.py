@@ -83,9 +83,9 @@ def leaping(height_m: float = PEG_HEIGHT_M, *, clearance: bool = False, name: st
     return Problem(name, tuple(phases), keys=tuple(keys), objective=natural, guess="run", limits=trunk)
 
 
-def peg_leaping() -> Problem:
-    """Leaping over pegs 0.2 m high, 0.9 m apart."""
-    return leaping()
+def peg_leaping(*, clearance: bool = False) -> Problem:
+    """Leaping over pegs 0.2 m high, 0.9 m apart; with ``clearance`` the swinging leg stays above the floor."""
+    return leaping(clearance=clearance, name="pegs-clear" if clearance else "pegs")
 
 
 def ground_leaping() -> Problem:
@@ -104,7 +104,8 @@ def space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> Problem:
         Key("velocity", "float", 1.0),
     )
     phase = Phase("float", duration_s, span_s=0.2)
-    return Problem("space-spin", (phase,), keys=keys, objective=CALM, gravity=0.0, guess="stand")
+    straight = Objective(accel=1.0, prior=1.0)
+    return Problem("space-spin", (phase,), keys=keys, objective=straight, gravity=0.0, guess="stand")
 
 
 EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
@@ -112,6 +113,7 @@ EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
     "dismount-0.8": lambda: dismount(0.8),
     "monkey-bars": monkey_bars,
     "pegs": peg_leaping,
+    "pegs-clear": lambda: peg_leaping(clearance=True),
     "ground-leap": ground_leaping,
     "space-spin": space_spin,
 }

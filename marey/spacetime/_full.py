@@ -13,7 +13,7 @@ from marey.numerics import SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._check import check_solution
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_refine import ROUNDS, Frames, weak_instants
+from marey.spacetime._full_refine import GROSS, ROUNDS, Frames, weak_instants, worst_excess
 from marey.spacetime._full_sample import carry_flights, sample_track, to_motion
 from marey.spacetime._full_state import Derivatives, Figure
 from marey.spacetime._guess import flat_guess, warm_guess
@@ -115,8 +115,8 @@ def _refined(
     old, layout = solution.answer, solution.layout
     finer = FullProgramme(layout, solution.x, derivatives=options.derivatives, reference=reference, extra=extra)
     last = _search(finer, solution.x, replace(options, penalty=max(options.penalty, WARM_PENALTY)), old.iterations)
-    if not last.is_solved:
-        return None
+    if not last.is_solved and worst_excess(layout, solution.x) < GROSS:
+        return None  # what was missing between frames is small: keep the motion that has it
     answer = replace(last, iterations=old.iterations + last.iterations, history=old.history + last.history)
     return FullSolution(layout, finer, solution.start, answer, extra)
 

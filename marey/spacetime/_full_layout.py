@@ -12,7 +12,7 @@ from marey.spacetime._full_state import Figure
 from marey.spacetime._problem import Problem
 from marey.spacetime._timeline import NUM_ACTIVE, Timeline
 
-SPIN_SCALE: Final = 5.0  # [kg m^2/s] a large change of angular momentum
+SPIN_PER_KG: Final = 5.0 / 65.0  # [m^2/s] a large change of angular momentum, over the mass
 PLACE_SCALE: Final = 0.5  # [m]
 SPEED_SCALE: Final = 1.0  # [m/s]
 STANDARD_GRAVITY: Final = 9.81  # [m/s^2] forces are scaled by the weight on earth, also where there is none
@@ -84,6 +84,11 @@ class Layout:
         return float(self.figure.tree.mass) * STANDARD_GRAVITY
 
     @property
+    def spin_scale(self) -> float:
+        """A large change of angular momentum [kg m^2/s]."""
+        return SPIN_PER_KG * float(self.figure.tree.mass)
+
+    @property
     def gravity(self) -> FloatArray:
         """Gravity ``(3,)`` [m/s^2]."""
         return np.array([0.0, -self.problem.gravity, 0.0])
@@ -95,7 +100,7 @@ class Layout:
         for flight in self.flights:
             scales[self.place_columns(flight)] = PLACE_SCALE
             scales[self.speed_columns(flight)] = SPEED_SCALE
-            scales[self.spin_columns(flight)] = SPIN_SCALE
+            scales[self.spin_columns(flight)] = self.spin_scale
         return scales
 
     def place_columns(self, flight: Flight) -> IntArray:

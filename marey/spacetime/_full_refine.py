@@ -13,6 +13,7 @@ from marey.spacetime._full_sample import sample_track
 from marey.spacetime._support import support_of
 
 ALLOWED: Final = 0.03  # [mg], [mg m] what may be missing between frames
+GROSS: Final = 0.25  # [mg] a motion that misses more than this between its frames is none
 SAMPLES_PER_SPAN: Final = 8
 ROUNDS: Final = 4
 
@@ -26,15 +27,24 @@ def weak_instants(layout: Layout, x: FloatArray) -> Frames:
         layout: the unknowns.
         x: a solution, unscaled.
     """
+    found: list[tuple[int, float]] = []
+    for p, (times, excess) in enumerate(_excesses(layout, x)):
+        found += [(p, float(times[i])) for i in _peaks(excess)]
+    return tuple(found)
+
+
+def worst_excess(layout: Layout, x: FloatArray) -> float:
+    """Largest of what is missing on the dense grid [mg]."""
+    return max(float(excess.max(initial=0.0)) for _, excess in _excesses(layout, x))
+
+
+def _excesses(layout: Layout, x: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Times and what is missing there, for each phase."""
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     wrench, com = np.asarray(whole.wrench) / layout.weight, np.asarray(whole.com)
-    found: list[tuple[int, float]] = []
-    for p in range(len(layout.timeline.phases)):
-        chosen = track.phases == p
-        excess = _excess(layout, p, wrench[chosen], com[chosen])
-        found += [(p, float(track.times[chosen][i])) for i in _peaks(excess)]
-    return tuple(found)
+    phases = [track.phases == p for p in range(len(layout.timeline.phases))]
+    return [(track.times[c], _excess(layout, p, wrench[c], com[c])) for p, c in enumerate(phases)]
 
 
 def _excess(layout: Layout, phase: int, wrench: FloatArray, com: FloatArray) -> FloatArray:

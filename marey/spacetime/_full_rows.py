@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.spacetime._full_jets import Jet
-from marey.spacetime._full_layout import SPIN_SCALE, Flight, Layout
+from marey.spacetime._full_layout import Flight, Layout
 from marey.spacetime._full_state import AT_JOINT, BodyState
 from marey.spacetime._problem import Contact
 from marey.spacetime._support import Support, frame_of, support_of
@@ -115,10 +115,11 @@ def flight_rows(layout: Layout, flight: Flight, instants: IntArray) -> Rows:
 
         return _equal(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
     columns = np.broadcast_to(layout.spin_columns(flight)[None, :, None], (*shape, 1))
+    scale = 1.0 / layout.spin_scale
 
     def level(state: BodyState, x: FloatArray) -> tuple[Jet, Coefficients]:
         jet = state.spin.at(instants).columns(spins) - x[columns[..., 0]]
-        return jet * (1.0 / SPIN_SCALE), np.full((*shape, 1), -1.0 / SPIN_SCALE)
+        return jet * scale, np.full((*shape, 1), -scale)
 
     labels = tuple(f"angular momentum about {'xyz'[i]}" for i in spins)
     return _equal(instants, shape, labels, level, columns)

@@ -28,7 +28,7 @@ class Timeline:
         """Lay the phases one after the other; knots are aligned with them, double where contacts change."""
         phases = tuple(phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts)
         edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
-        spans = [phase.span_s or problem.span_s for phase in phases]
+        spans = [problem.span_s if phase.span_s is None else phase.span_s for phase in phases]
         return Timeline(phases, edges, KnotSpline.phases(edges, spans, names=[phase.name for phase in phases]))
 
     @property
@@ -130,6 +130,6 @@ def check_phases(problem: Problem) -> None:
             raise InputError(f"phase '{phase.name}' lasts {phase.duration_s} s", "Give a duration above 0")
         if phase.duration_s == 0.0:
             raise InputError(f"phase '{phase.name}' has zero duration", "Give a duration above 0, or leave it out")
-        span = phase.span_s or problem.span_s
+        span = problem.span_s if phase.span_s is None else phase.span_s
         if not (np.isfinite(span) and span > 0.0):
             raise InputError(f"knot spacing of phase '{phase.name}' is {span} s", "Give span_s above 0")
