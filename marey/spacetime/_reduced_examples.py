@@ -1,0 +1,178 @@
+"""Safonova's motions as problems: jumps, turns, runs over stones, walks over obstacles, back flips."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from marey.base import InputError
+from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
+
+SIDES: Final = ("left", "right")
+WEIGHTS: Final = Objective(accel=1.0, torque=1.0, prior=1.0)
+JUMP_STANCE_M: Final = 0.10  # [m] half the distance between the feet
+WALK_STANCE_M: Final = 0.03
+RUN_STANCE_M: Final = 0.02
+
+
+def feet(
+    forward_m: float, turn_deg: float = 0.0, *, height_m: float = 0.0, half_width_m: float = JUMP_STANCE_M
+) -> tuple[Contact, ...]:
+    """Both feet side by side, ``forward_m`` along +Z, facing ``turn_deg`` to the left of it."""
+    turn = np.deg2rad(turn_deg)
+    across = half_width_m * np.array([np.cos(turn), 0.0, -np.sin(turn)])
+    middle = np.array([0.0, height_m, forward_m])
+    return tuple(
+        Contact(f"{side}_foot", _place(middle + sign * across), heading_deg=turn_deg)
+        for side, sign in (("left", 1.0), ("right", -1.0))
+    )
+
+
+def jump_problem(
+    length_m: float = 1.3,
+    turn_deg: float = 0.0,
+    *,
+    flight_s: float = 0.44,
+    landing_height_m: float = 0.0,
+    basis: str = "jump.safetensors",
+    name: str = "jump",
+) -> Problem:
+    """A jump with both feet from standing to standing.
+
+    Args:
+        length_m: how far the feet land ahead [m].
+        turn_deg: how far the body turns to the left in the air.
+        flight_s: time in the air [s]; a longer one is a higher jump.
+        landing_height_m: of the ground that it lands on.
+        basis: file of the behaviour.
+        name: of the problem.
+    """
+    phases = (
+        Phase("push", 0.9, feet(0.0)),
+        Phase("flight", flight_s),
+        Phase("land", 0.7, feet(length_m, turn_deg, height_m=landing_height_m)),
+    )
+    return Problem(name, phases, space="reduced", basis=basis, objective=WEIGHTS)
+
+
+def walk_problem(
+    steps_m: Sequence[float],
+    *,
+    single_s: float = 0.4,
+    double_s: float = 0.14,
+    obstacle_m: Sequence[float] = (),
+    basis: str = "walk.safetensors",
+    name: str = "walk",
+) -> Problem:
+    """A walk from the middle of a left stance to the middle of another; an even number of steps.
+
+    Args:
+        steps_m: length of each step [m].
+        single_s: time on one foot [s].
+        double_s: time on both feet [s].
+        obstacle_m: for each step, how high the foot that makes it is lifted [m]; 0 for nothing to step over.
+        basis: file of the behaviour.
+        name: of the problem.
+    """
+    places = _places(steps_m)
+    phases, keys = list[Phase](), list[Key]()
+    for i, place in enumerate(places):
+        here = _foot(i, place, WALK_STANCE_M)
+        half = 0.5 if i in (0, len(places) - 1) else 1.0
+        phases.append(Phase(f"stance {i}", half * single_s, (here,)))
+        if i + 1 < len(places):
+            there = _foot(i + 1, places[i + 1], WALK_STANCE_M)
+            phases.append(Phase(f"double {i}", double_s, (here, there)))
+            height = obstacle_m[i] if i < len(obstacle_m) else 0.0
+            if height > 0.0 and i > 0:
+                shares = (0.5, 0.62)
+                keys += [Key("clearance", f"stance {i}", share, point=there.point, lower=height) for share in shares]
+    return Problem(name, tuple(phases), space="reduced", basis=basis, objective=WEIGHTS, keys=tuple(keys))
+
+
+def run_problem(
+    steps_m: Sequence[float],
+    heights_m: Sequence[float] = (),
+    *,
+    stance_s: float = 0.26,
+    flight_s: float = 0.12,
+    basis: str = "run.safetensors",
+    name: str = "run",
+) -> Problem:
+    """A run from the middle of a left stance to the middle of another, over stones if heights are given.
+
+    Args:
+        steps_m: length of each step [m], an even number of them.
+        heights_m: of the ground under each stance [m]; level without.
+        stance_s: time on a foot [s].
+        flight_s: time in the air [s].
+        basis: file of the behaviour.
+        name: of the problem.
+    """
+    places = _places(steps_m)
+    if heights_m and len(heights_m) != len(places):
+        raise InputError(f"{len(heights_m)} heights for {len(places)} stances", "Give one for each stance")
+    phases: list[Phase] = []
+    for i, place in enumerate(places):
+        half = 0.5 if i in (0, len(places) - 1) else 1.0
+        foot = _foot(i, place, RUN_STANCE_M, heights_m[i] if heights_m else 0.0)
+        phases.append(Phase(f"stance {i}", half * stance_s, (foot,)))
+        if i + 1 < len(places):
+            phases.append(Phase(f"flight {i}", flight_s))
+    return Problem(name, tuple(phases), space="reduced", basis=basis, objective=WEIGHTS)
+
+
+def flip_problem(
+    length_m: float = -0.4,
+    *,
+    flight_s: float = 0.7,
+    is_straight: bool = False,
+    basis: str = "flip.safetensors",
+    name: str = "back-flip",
+) -> Problem:
+    """A back flip from standing to standing; straight legs are a pose in the middle of the flight."""
+    phases = (Phase("push", 0.8, feet(0.0)), Phase("flight", flight_s), Phase("land", 0.8, feet(length_m)))
+    keys = [Key("turn", "flight", 1.0, axis="pitch", lower=-6.6, upper=-5.3)]
+    if is_straight:
+        angles = {f"{side}Leg": 0.15 for side in ("Left", "Right")}
+        angles |= {f"{side}UpLeg_rx": -0.2 for side in ("Left", "Right")}
+        keys.append(Key("pose", "flight", 0.45, joints=angles))
+    return Problem(name, phases, space="reduced", basis=basis, objective=WEIGHTS, keys=tuple(keys))
+
+
+REDUCED_EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
+    **{f"jump-{length}": lambda n=length: jump_problem(n, name=f"jump-{n}") for length in (0.4, 0.7, 1.0, 1.3, 1.6, 1.9)},
+    "turn-90": lambda: jump_problem(0.3, 90.0, basis="turn.safetensors", name="turn-90"),
+    "turn-180": lambda: jump_problem(0.0, 180.0, basis="turn.safetensors", name="turn-180"),
+    "turn-360": lambda: jump_problem(0.0, 360.0, basis="turn.safetensors", name="turn-360"),
+    "stepping-stones": lambda: run_problem(
+        (1.1, 1.35, 1.1, 1.25), (0.0, 0.08, 0.12, 0.05, 0.0), name="stepping-stones"
+    ),
+    "long-step": lambda: walk_problem((0.7, 1.0, 0.8, 0.7), single_s=0.42, name="long-step"),
+    "step-over": lambda: walk_problem(
+        (0.7, 0.8, 0.8, 0.7), single_s=0.5, obstacle_m=(0.0, 0.25, 0.25), basis="over.safetensors", name="step-over"
+    ),
+    "step-over-high": lambda: walk_problem(
+        (0.7, 0.8, 0.8, 0.7), single_s=0.5, obstacle_m=(0.0, 0.4, 0.4), basis="over.safetensors", name="step-over-high"
+    ),
+    "back-flip": flip_problem,
+    "back-flip-straight": lambda: flip_problem(is_straight=True, name="back-flip-straight"),
+}
+
+
+def _foot(index: int, forward_m: float, half_width_m: float, height_m: float = 0.0) -> Contact:
+    side = SIDES[index % 2]
+    return Contact(f"{side}_foot", (half_width_m if side == "left" else -half_width_m, height_m, forward_m))
+
+
+def _places(steps_m: Sequence[float]) -> list[float]:
+    if len(steps_m) == 0 or len(steps_m) % 2:
+        raise InputError(f"{len(steps_m)} steps", "Give an even number: a walk begins and ends on the left foot")
+    return [0.0, *(round(float(place), 9) for place in np.cumsum(steps_m))]
+
+
+def _place(point: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float, float]:
+    x, y, z = (round(float(c), 9) + 0.0 for c in point)
+    return x, y, z
