@@ -6,10 +6,11 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from marey.cli import main
-from marey.dynamics import CAUSES, JointTree
+from marey.dynamics import CAUSES, JointTree, com_motion
 from marey.spacetime import Objective, Problem, optimize, parse_problem, problem_to_toml
 
 PAGE = Path(__file__).parents[2] / "docs" / "physics.md"
@@ -32,7 +33,7 @@ def test_there_is_one_problem_and_it_survives_its_text(problem):
     assert len(BLOCKS) == 1
     assert parse_problem(problem_to_toml(problem)) == problem
     assert [phase.name for phase in problem.phases if phase.is_flight] == ["fly"]
-    assert problem.keys[0].at is None and problem.limits == {"pitch": (-0.2, 0.5)}
+    assert problem.keys[0].at is None and problem.limits["pitch"] == (-0.2, 0.5)
 
 
 def test_the_problem_is_solved_and_holds_between_its_frames(problem):
@@ -40,8 +41,9 @@ def test_the_problem_is_solved_and_holds_between_its_frames(problem):
     assert result.violation < 1e-4 and result.check.is_valid
     assert result.check.clearance_m > -0.005
     tree = JointTree.fang22()
-    q = tree.from_motion(result.motion)
-    assert q[round(0.55 * result.motion.rate_hz), tree.index("left_elbow")] <= 1.8 + 1e-4  # mid-flight
+    q = tree.from_motion(result.motion)[[0, -1]]
+    still = np.zeros_like(q)
+    np.testing.assert_allclose(com_motion(tree, q, still, still).position[:, 1], 0.85, atol=1e-3)
 
 
 def test_the_names_in_its_comments_are_all_there_are():
