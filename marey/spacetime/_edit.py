@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray
-from marey.dynamics import Body
+from marey.dynamics import Body, ValidityReport
 from marey.motion import Contacts, Motion
 from marey.numerics import SolveStatus, SQPResult, solve_sqp
 from marey.spacetime._edit_goals import Pin, PoseKey, check_pins, goal_frames, key_rows, moved_steps, pin_rows
@@ -72,7 +72,7 @@ def edit_valid(
     stretch = find_stretch(motion, start_s, stop_s, span_s)
     check = Check.of(motion, body, contacts, friction)
     before = check.report(motion)
-    stage, programme = edit_programme(motion, check, stretch, pins, keys, physics=physics, styles=styles)
+    stage, programme = edit_programme(motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before)
     answer = solve_sqp(
         programme,
         np.zeros(programme.num_variables),
@@ -124,12 +124,14 @@ def edit_programme(
     physics: bool = True,
     styles: Sequence[Style] = (),
     S: FloatArray | None = None,
+    report: ValidityReport | None = None,
 ) -> tuple[Stage, DisplacementProgramme]:
     """The stage and the programme of an edit."""
     check_pins(pins, motion.rate_hz)
     frames = goal_frames(motion, stretch, pins, keys)
     steps = moved_steps(motion, check.track, pins)
-    stage = Stage(motion, check.body, check.track, stretch, check.report(motion), extra=frames, steps=steps)
+    now = check.report(motion) if report is None else report
+    stage = Stage(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
     programme = stage.programme(
         S=np.eye(stage.tree.num_dofs) if S is None and keys else S,
         physics=physics,

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, MareyError
 from marey.dynamics import Body, JointTree, ValidityReport
 from marey.motion import Contacts, Motion
 from marey.numerics import SQPIteration, solve_sqp
@@ -81,6 +81,7 @@ class ValidEditor:
         self.original = motion
         self._stretch = find_stretch(motion, start_s, stop_s, span_s)
         self._check = Check.of(motion, body, contacts, friction)
+        self._report = self._check.report(motion)
         self._physics, self._styles, self._S = physics, tuple(styles), coordinates
         self._pins: dict[tuple[str, int], Pin] = {}
         self._keys: dict[int, PoseKey] = {}
@@ -99,19 +100,19 @@ class ValidEditor:
 
     def pin(self, pin: Pin) -> None:
         """Set a pin, in the place of one on the same point at the same frame."""
-        self._change(self._pins, (pin.point, self._frame(pin.time_s)), pin)
+        self._try({**self._pins, (pin.point, self._frame(pin.time_s)): pin}, self._keys)
 
     def key(self, key: PoseKey) -> None:
         """Set a key pose, in the place of one at the same frame."""
-        self._change(self._keys, self._frame(key.time_s), key)
+        self._try(self._pins, {**self._keys, self._frame(key.time_s): key})
 
     def drop(self, goal: Pin | PoseKey) -> None:
         """Take a pin or a key away."""
-        if isinstance(goal, Pin):
-            self._pins.pop((goal.point, self._frame(goal.time_s)), None)
-        else:
-            self._keys.pop(self._frame(goal.time_s), None)
-        self._forget()
+        frame = self._frame(goal.time_s)
+        point = goal.point if isinstance(goal, Pin) else None
+        pins = {where: pin for where, pin in self._pins.items() if where != (point, frame)}
+        keys = {where: key for where, key in self._keys.items() if isinstance(goal, Pin) or where != frame}
+        self._try(pins, keys)
 
     def improve(self, quota_s: float = QUOTA_S, on_iterate: OnIterate | None = None) -> EditIterate:
         """Search for a moment, from where the last one ended; returns the best motion so far.
@@ -150,22 +151,16 @@ class ValidEditor:
     def _frame(self, time_s: float) -> int:
         return round(time_s * self.original.rate_hz)
 
-    def _change(self, goals: dict[object, Pin] | dict[object, PoseKey], where: object, goal: Pin | PoseKey) -> None:
-        before = goals.get(where)
-        goals[where] = goal  # pyright: ignore[reportArgumentType] one of the two dictionaries, with its own kind
-        self._forget()
+    def _try(self, pins: dict[tuple[str, int], Pin], keys: dict[int, PoseKey]) -> None:
+        """Take goals, or keep the old ones if these are refused."""
+        before = self._pins, self._keys
+        self._pins, self._keys, self._built = pins, keys, None
         try:
             self._problem()
-        except Exception:
-            goals.pop(where)
-            if before is not None:
-                goals[where] = before  # pyright: ignore[reportArgumentType] what was there
-            self._forget()
+        except MareyError:
+            self._pins, self._keys = before
+            self._built = None
             raise
-
-    def _forget(self) -> None:
-        """Rows change; the displacement stays if it has the same coordinates."""
-        self._built = None
 
     def _problem(self) -> tuple[Stage, DisplacementProgramme]:
         if self._built is None:
@@ -179,6 +174,7 @@ class ValidEditor:
                 physics=self._physics,
                 styles=self._styles,
                 S=self._S,
+                report=self._report,
             )
             if self._x is not None and self._x.size != self._built[1].num_variables:
                 self._x = None

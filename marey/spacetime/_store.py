@@ -1,0 +1,173 @@
+"""A store of solved motions that is looked up first, refined within a quota, and gets better ([Fang2003]_ F29)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, MissingFileError
+from marey.motion import Motion
+from marey.spacetime._optimize import character, optimize
+from marey.spacetime._problem import Problem
+from marey.spacetime._result import SpacetimeResult
+from marey.spacetime._store_files import StoreEntry, read_entry, write_entry
+from marey.spacetime._toml import problem_to_toml
+
+QUOTA_S: Final = 2.0
+DURATION_UNIT: Final = 0.1  # [-] of the whole: a phase that differs by this counts like a contact one unit off
+PLACE_UNIT_M: Final = 0.2
+ANGLE_UNIT: Final = 0.5  # [rad] of a key pose
+SUFFIX: Final = ".safetensors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreKey:
+    """What makes two requests comparable, and how far apart they are."""
+
+    sequence: tuple[str, ...]  # character, then the contacts of each phase
+    durations: FloatArray  # (P,) shares of the whole
+    seconds: float
+    goal: FloatArray  # contacts relative to the first, then targets and angles of keys, in units that matter
+
+    @classmethod
+    def of(cls, problem: Problem) -> StoreKey:
+        """Key of a request."""
+        contacts = [contact for phase in problem.phases for contact in phase.contacts]
+        places = np.array([contact.position for contact in contacts]).reshape(-1, 3)
+        away = (places - places[:1]) / PLACE_UNIT_M
+        names = ["+".join(sorted(contact.point for contact in phase.contacts)) for phase in problem.phases]
+        kinds = [f"{key.kind} {key.phase} {key.at} {key.point} {sorted(key.joints)}" for key in problem.keys]
+        angles = [key.joints[name] / ANGLE_UNIT for key in problem.keys for name in sorted(key.joints)]
+        targets = [0.0 if t is None else t / PLACE_UNIT_M for key in problem.keys for t in key.target]
+        lengths = np.array([phase.duration_s for phase in problem.phases])
+        return cls(
+            (problem.character, problem.space, f"{problem.gravity:g}", *names, *kinds),
+            lengths / max(float(lengths.sum()), 1e-9),
+            float(lengths.sum()),
+            np.concatenate([away.ravel(), angles, targets]),
+        )
+
+    def distance(self, other: StoreKey) -> float:
+        """Zero for the same request, infinite for one with other contacts or keys."""
+        if self.sequence != other.sequence or self.goal.shape != other.goal.shape:
+            return np.inf
+        shares = (self.durations - other.durations) / DURATION_UNIT
+        length = np.log(max(self.seconds, 1e-9) / max(other.seconds, 1e-9)) / DURATION_UNIT
+        return float(np.sqrt((shares**2).sum() + length**2 + ((self.goal - other.goal) ** 2).sum()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreAnswer:
+    """What a request got."""
+
+    entry: StoreEntry  # the best motion known now
+    motion: Motion
+    result: SpacetimeResult | None  # of the refinement; None if there was no time for one
+    distance: float  # of the entry it began at; infinite for a cold start
+    is_improved: bool  # the store was changed
+
+
+class MotionStore:
+    """A folder of solved problems. Entries only ever get better."""
+
+    def __init__(self, folder: str | Path, *, create: bool = True) -> None:
+        """Open a folder; it is made if it is not there.
+
+        Raises:
+            MissingFileError: there is no such folder, and ``create`` is false.
+        """
+        self.folder = Path(folder)
+        if create:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        elif not self.folder.is_dir():
+            raise MissingFileError(str(self.folder), "Check the path, or let it be created.")
+
+    def __len__(self) -> int:
+        return len(self._paths())
+
+    def lookup(self, problem: Problem) -> tuple[StoreEntry, float] | None:
+        """The nearest entry with the same contacts and kinds of keys, and its distance; None if there is none."""
+        wanted = StoreKey.of(problem)
+        found = [(read_entry(path), path) for path in self._paths()]
+        ranked = [(wanted.distance(StoreKey.of(entry.problem)), path.name, entry) for entry, path in found]
+        near = [item for item in ranked if np.isfinite(item[0])]
+        if not near:
+            return None
+        distance, _, entry = min(near, key=lambda item: item[:2])
+        return entry, distance
+
+    def entry(self, problem: Problem) -> StoreEntry | None:
+        """The entry of this very request."""
+        path = self._path(problem)
+        return read_entry(path) if path.is_file() else None
+
+    def request(self, problem: Problem, *, quota_s: float = QUOTA_S) -> StoreAnswer:
+        """Answer a request: from the nearest entry, refined within the quota, written back only if better.
+
+        Args:
+            problem: what is wanted; durations are fixed.
+            quota_s: wall time of the refinement [s]; 0 only looks up.
+
+        Raises:
+            InputError: no quota, and nothing in the store.
+        """
+        if not (np.isfinite(quota_s) and quota_s >= 0.0):
+            raise InputError(f"a quota of {quota_s} s", "Give 0 or more")
+        found = self.lookup(problem)
+        if quota_s == 0.0:
+            if found is None:
+                raise InputError(f"the store has nothing like '{problem.name}'", "Give it time: quota_s=5")
+            return StoreAnswer(found[0], entry_motion(found[0]), None, found[1], is_improved=False)
+        start = None if found is None else retimed(found[0], problem)
+        result = optimize(problem, warm_start=start, time_limit_s=quota_s, on_failure="return")
+        fresh = _entry(problem, result)
+        kept, is_improved = self._keep(fresh)
+        distance = np.inf if found is None else found[1]
+        return StoreAnswer(kept, entry_motion(kept), result, distance, is_improved=is_improved)
+
+    def _keep(self, fresh: StoreEntry) -> tuple[StoreEntry, bool]:
+        """The better of a fresh entry and the stored one, and whether the store was changed."""
+        old = self.entry(fresh.problem)
+        if old is not None and not fresh.is_better_than(old):
+            return old, False
+        new = fresh if old is None else replace(fresh, version=old.version + 1)
+        write_entry(new, self._path(fresh.problem))
+        return new, True
+
+    def _paths(self) -> list[Path]:
+        return sorted(self.folder.glob(f"*{SUFFIX}"))
+
+    def _path(self, problem: Problem) -> Path:
+        """File of a request: its name is not part of it."""
+        text = problem_to_toml(replace(problem, name="request"))
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
+
+
+def _entry(problem: Problem, result: SpacetimeResult) -> StoreEntry:
+    tree = character(problem)
+    motion = result.motion
+    return StoreEntry(problem, tree.from_motion(motion), motion.rate_hz, result.violation, result.objective)
+
+
+def entry_motion(entry: StoreEntry) -> Motion:
+    """The clip of an entry."""
+    return character(entry.problem).to_motion(entry.q, entry.rate_hz)
+
+
+def retimed(entry: StoreEntry, problem: Problem) -> Motion:
+    """The clip of an entry, each phase stretched to the length it has in another problem."""
+    old = _edges(entry.problem)
+    new = _edges(problem)
+    count = max(4, round(new[-1] * entry.rate_hz) + 1)
+    times = np.interp(np.linspace(0.0, new[-1], count), new, old)
+    frames = np.arange(len(entry.q)) / entry.rate_hz
+    q = np.stack([np.interp(times, frames, column) for column in entry.q.T], axis=1)
+    return character(problem).to_motion(q, entry.rate_hz)
+
+
+def _edges(problem: Problem) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
