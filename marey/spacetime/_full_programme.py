@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from marey.spacetime._full_scatter import HessianScatter, Scatter
 from marey.spacetime._full_state import BodyState, Derivatives, body_state
 from marey.spacetime._objectives import RIDGE, quadratic_terms, residual_terms
 from marey.spacetime._timeline import InstantBuilder, Instants
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
 
 PROBES: Final = 2  # random states that show which entries are ever used
 PROBE_SPREAD: Final = 0.2  # [rad]
@@ -126,7 +123,7 @@ class FullProgramme:
         found["ridge"] = RIDGE * float(points @ points)
         return found
 
-    def derivatives(self, x: FloatArray) -> tuple[FloatArray, csc_array, csc_array]:
+    def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
         """Gradient, Hessian and Jacobian at scaled unknowns."""
         real = x * self._scales
         jets = self._jets(real)
@@ -144,7 +141,7 @@ class FullProgramme:
         The change is the smoothest that does: least squared change, and least squared second difference of it.
         """
         points = np.clip(x / self._scales, self.lower, self.upper) * self._scales
-        jacobian = self._scatter.matrix(self._jets(points)).tocsr()[np.flatnonzero(self.is_linear)]
+        jacobian: Any = self._scatter.matrix(self._jets(points)).tocsr()[np.flatnonzero(self.is_linear)]
         _, rows = self.values(points / self._scales)
         gaps = [(end[self.is_linear] - rows[self.is_linear]) for end in (self.row_lower, self.row_upper)]
         width, count = self.layout.num_angles, self.layout.num_points
@@ -152,7 +149,7 @@ class FullProgramme:
         H = bend.T @ bend + 1e-3 * np.eye(count)
         for i in range(width):
             own = np.arange(count) * width + i
-            A = jacobian[:, own].toarray()
+            A: FloatArray = jacobian[:, own].toarray()
             used = np.abs(A).sum(axis=1) > 0.0
             low, high = self.lower[own] - points[own], self.upper[own] - points[own]
             if used.any():

@@ -136,7 +136,7 @@ def to_motion(layout: Layout, x: FloatArray, rate_hz: float, name: str) -> Motio
         builder.add(int(phase), float(time))
     track = sample_track(layout, x, builder.build())
     held = [{n for c in phase.contacts for n in track_names(c.point)} for phase in layout.timeline.phases]
-    names = tuple(sorted(set().union(*held)))
+    names = tuple(sorted({name for points in held for name in points}))
     active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(count, len(names))
     contacts = Contacts(names, active) if names else None
     return replace(layout.figure.tree.to_motion(track.q, rate_hz, contacts), name=name)

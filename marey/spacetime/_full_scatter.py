@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, IntArray
 from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_rows import Rows
 from marey.spacetime._full_state import BodyState
 from marey.spacetime._objectives import RIDGE, Quadratic, Residuals
 from marey.spacetime._timeline import Instants
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
 
 Evaluated = list[tuple[Jet, FloatArray | None]]
 
@@ -31,7 +28,7 @@ class Scatter:
     def __init__(self, layout: Layout, instants: Instants, families: list[Rows]) -> None:
         self._layout = layout
         self._basis = [instants.basis[:, family.instants] for family in families]
-        rows, columns, start = [], [], 0
+        rows, columns, start = list[IntArray](), list[IntArray](), 0
         for family in families:
             numbers = start + np.arange(family.lower.size).reshape(family.lower.shape)
             start += family.lower.size
@@ -75,7 +72,7 @@ class Scatter:
         self._pointers = np.concatenate([[0], np.cumsum(per_column)]).astype(np.int32)
         self._shape = (count, scales.size)
 
-    def matrix(self, jets: Evaluated) -> csc_array:
+    def matrix(self, jets: Evaluated) -> Any:
         """Jacobian ``(m, n)`` by scaled unknowns."""
         from scipy.sparse import csc_array
 
@@ -100,7 +97,7 @@ class HessianScatter:
         self._layout, self._instants, self._scales = layout, instants, scales
         self._quadratics, self._residuals = quadratics, residuals
         size, curves = layout.num_unknowns, layout.num_curve_unknowns
-        total = coo_array(sum(2.0 * term.matrix for term in quadratics))
+        total = cast(Any, coo_array(sum(2.0 * term.matrix for term in quadratics)))
         diagonal = np.arange(size)
         rows = [np.asarray(total.row, dtype=np.int64), diagonal]
         columns = [np.asarray(total.col, dtype=np.int64), diagonal]
@@ -115,10 +112,12 @@ class HessianScatter:
         unique, self._places = np.unique(all_columns * size + all_rows, return_inverse=True)
         self._factors = scales[all_rows] * scales[all_columns]
         pointers = np.concatenate([[0], np.cumsum(np.bincount(unique // size, minlength=size))])
-        self._empty = csc_array((np.zeros(unique.size), (unique % size).astype(np.int32), pointers.astype(np.int32)))
+        self._empty: Any = csc_array(
+            (np.zeros(unique.size), (unique % size).astype(np.int32), pointers.astype(np.int32))
+        )
         self._curves = curves
 
-    def evaluate(self, real: FloatArray, state: BodyState) -> tuple[FloatArray, csc_array]:
+    def evaluate(self, real: FloatArray, state: BodyState) -> tuple[FloatArray, Any]:
         """Gradient ``(n,)`` and Hessian by scaled unknowns, at unscaled ones."""
         from scipy.sparse import csc_array
 

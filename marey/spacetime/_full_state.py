@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -15,7 +15,11 @@ Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
 
 PRISMATIC = 1
 AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
-METHODS: dict[str, str] = {"linear-time": "linear-time", "pinocchio": "pinocchio", "finite-difference": "central"}
+METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
+    "linear-time": "linear-time",
+    "pinocchio": "pinocchio",
+    "finite-difference": "central",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +44,7 @@ class Figure:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the angles."""
-        return tuple(self.tree.names[i] for i in self.angles)
+        return tuple(self.tree.names[int(i)] for i in self.angles)
 
     def angle_index(self, name: str) -> int:
         """Place of an angle by name; ``yaw``, ``pitch`` and ``roll`` are the root's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from marey.spacetime._full_rows import support_wrench
 from marey.spacetime._full_state import BodyState
 from marey.spacetime._poses import key_line
 from marey.spacetime._timeline import InstantBuilder
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] a calm second: 10 rad/s^2 in every joint
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
@@ -57,7 +54,7 @@ class Quadratic:
     """A term ``(x - x0)^T Q (x - x0)`` in control points, time-major."""
 
     name: str
-    matrix: csc_array  # (n, n)
+    matrix: Any  # (n, n) csc_array
     centre: FloatArray  # (n,)
 
     def value(self, x: FloatArray) -> float:
@@ -67,7 +64,7 @@ class Quadratic:
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """Its slope."""
-        return 2.0 * (self.matrix @ (x - self.centre))
+        return 2.0 * np.asarray(self.matrix @ (x - self.centre))
 
 
 def quadratic_terms(layout: Layout, reference: FloatArray | None = None) -> list[Quadratic]:
@@ -105,18 +102,19 @@ def joint_shares(layout: Layout) -> FloatArray:
 
 def _banded(layout: Layout, name: str, order: int, weights: FloatArray, centre: FloatArray) -> Quadratic:
     r""":math:`\int \sum_i w_i (q_i^{(order)})^2 dt`, exact by Gauss points, weights ``(P, D)`` by phase."""
-    from scipy.sparse import csc_array, diags_array, kron
+    import scipy.sparse
 
+    sparse = cast(Any, scipy.sparse)  # its stubs know few types
     spline, timeline = layout.timeline.spline, layout.timeline
     times, shares = spline.gauss_times(4 - order)
     phases = np.clip(np.searchsorted(timeline.edges, times) - 1, 0, len(weights) - 1)
-    design = spline.design(times, order)
-    total = csc_array((layout.num_curve_unknowns, layout.num_curve_unknowns))
+    design: Any = spline.design(times, order)
+    total = sparse.csc_array((layout.num_curve_unknowns, layout.num_curve_unknowns))
     for i in range(layout.num_angles):
-        gram = design.T @ diags_array(shares * weights[phases, i]) @ design
-        unit = csc_array(([1.0], ([i], [i])), shape=(layout.num_angles, layout.num_angles))
-        total = total + csc_array(kron(gram, unit))
-    return Quadratic(name, csc_array(total), centre)
+        gram = design.T @ sparse.diags_array(shares * weights[phases, i]) @ design
+        unit = sparse.csc_array(([1.0], ([i], [i])), shape=(layout.num_angles, layout.num_angles))
+        total = total + sparse.csc_array(sparse.kron(gram, unit))
+    return Quadratic(name, sparse.csc_array(total), centre)
 
 
 def residual_terms(layout: Layout, builder: InstantBuilder) -> list[Residuals]:

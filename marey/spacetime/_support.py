@@ -69,12 +69,13 @@ def frame_of(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Unit normal, direction of the heading and across it, right-handed."""
     normal = np.asarray(contact.normal, dtype=np.float64)
     ahead = np.array([0.0, 0.0, 1.0]) if abs(normal[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
-    ahead = ahead - normal * (normal @ ahead)
-    ahead /= np.linalg.norm(ahead)
-    across = np.cross(normal, ahead)
+    ahead = ahead - normal * float(normal @ ahead)
+    ahead = ahead / float(np.linalg.norm(ahead))
+    across: FloatArray = np.cross(normal, ahead)
     turn = np.deg2rad(contact.heading_deg)
-    along = np.cos(turn) * ahead + np.sin(turn) * across
-    return normal, along, np.cross(normal, along)
+    along: FloatArray = np.cos(turn) * ahead + np.sin(turn) * across
+    side: FloatArray = np.cross(normal, along)
+    return normal, along, side
 
 
 def _grip(contact: Contact) -> Support:

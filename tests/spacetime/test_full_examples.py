@@ -162,10 +162,10 @@ def test_space_spin_with_frozen_limbs_is_infeasible() -> None:
 
 
 def test_pegs_four_metres_apart_end_infeasible_and_name_the_phase_joint() -> None:
-    far = tuple(
-        replace(p, contacts=tuple(replace(c, position=(c.position[0], 0.2, c.position[2] / 0.9 * 4.0)) for c in p.contacts))
-        for p in EXAMPLES["pegs"]().phases
-    )
+    def moved(contact: Contact) -> Contact:
+        return replace(contact, position=(contact.position[0], 0.2, contact.position[2] / 0.9 * 4.0))
+
+    far = tuple(replace(p, contacts=tuple(moved(c) for c in p.contacts)) for p in EXAMPLES["pegs"]().phases)
     began = time.perf_counter()
     result = optimize(replace(EXAMPLES["pegs"](), phases=far), on_failure="return", time_limit_s=20.0)
     assert time.perf_counter() - began < 30.0
@@ -216,7 +216,9 @@ def test_doubling_all_masses_leaves_the_motion_unchanged() -> None:
 def test_mirrored_problem_gives_the_mirrored_motion() -> None:
     right = replace(
         SHORT_HOP,
-        phases=tuple(replace(p, contacts=tuple(replace(c, point="right_foot") for c in p.contacts)) for p in SHORT_HOP.phases),
+        phases=tuple(
+            replace(p, contacts=tuple(replace(c, point="right_foot") for c in p.contacts)) for p in SHORT_HOP.phases
+        ),
     )
     ours, theirs = coordinates(optimize(SHORT_HOP)), coordinates(optimize(right))
     tree = character(SHORT_HOP)

@@ -132,11 +132,14 @@ def test_accel_equals_adaptive_quadrature() -> None:
     layout = Layout.of(problem, Figure.of(character(problem)))
     points = np.random.default_rng(4).normal(size=(layout.num_points, layout.num_angles))
     shares, spline = joint_shares(layout), layout.timeline.spline
+
+    def density(t: float, p: int) -> float:
+        return float(((spline.design([t], 2).toarray() @ points) ** 2)[0] @ shares[p])
+
     total = 0.0
     for p in range(len(problem.phases)):
         for low, high in zip(layout.timeline.breaks(p)[:-1], layout.timeline.breaks(p)[1:], strict=True):
-            middle = lambda t: spline.design([t], 2).toarray() @ points  # noqa: E731
-            total += quad(lambda t, p=p: float((middle(t) ** 2)[0] @ shares[p]), low, high, epsabs=1e-12)[0]
+            total += quad(density, low, high, args=(p,), epsabs=1e-12)[0]
     assert quadratic_terms(layout)[0].value(points.ravel()) == pytest.approx(total / ACCEL_UNIT, rel=1e-10)  # A22
 
 
