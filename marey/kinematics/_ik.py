@@ -190,7 +190,7 @@ def solve_guess(
     kept = Guess(guess.root.copy(), guess.wxyz.copy(), guess.x.copy())
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
-    for other in other_starts(run, body, restarts):
+    for other in other_starts(run, body, limits, restarts):
         tried = _hold(run, other, solver(run, other), limits, method)
         iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
         if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):

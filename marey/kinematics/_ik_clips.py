@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
+from marey.kinematics._ik_layout import NO_PACE, Pace
 from marey.kinematics._ik_problem import Problem
 from marey.kinematics._limits import JointLimits
 from marey.kinematics._limits_tables import Bounds
@@ -54,6 +55,7 @@ class Run:
     metric: FloatArray  # (n, n) of the reduced space, or empty
     history: FloatArray  # (H, 4) written
     errors: FloatArray  # (B, 3) written
+    pace: Pace = NO_PACE  # of a clip
 
 
 def full_space(run: Run) -> Space:
@@ -73,7 +75,7 @@ class Clip:
     wxyz: FloatArray  # (F, J, 4)
     x: FloatArray  # (F, k)
     errors: FloatArray  # (F, B, 3)
-    counts: FloatArray  # (F, 5) how it ended, iterations, objective, projected gradient, violation or a flag of it
+    counts: FloatArray  # (F, 6) how it ended, iterations, objective, projected gradient, flags: model left, held back
 
 
 def empty_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Clip:
@@ -83,13 +85,22 @@ def empty_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Clip:
         np.empty((frames, joints, 4)),
         np.empty((frames, coordinates)),
         np.zeros((frames, blocks, 3)),
-        np.zeros((frames, 5)),
+        np.zeros((frames, 6)),
     )
 
 
 def one_frame(run: Run, guess: Guess) -> Clip:
     """Room for one frame."""
     return empty_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
+
+
+def follow_full(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
+    """Fill a clip in the full space, at its pace."""
+    from marey.kinematics._ik_follow_kernels import follow_clip
+
+    p = run.problem
+    asked = (p.layout, bounds, run.pace, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum)
+    follow_clip(*asked, START_DAMPING, clip.roots, clip.wxyz, clip.errors, clip.counts)
 
 
 def follow_limited(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> int:
@@ -122,6 +133,7 @@ def follow_walled(
         run.max_iterations,
         p.seek_optimum,
         run.variant == "marquardt",
+        run.pace,
         run.history,
         clip.roots,
         clip.wxyz,
@@ -164,6 +176,7 @@ def follow_newton(
         p.seek_optimum,
         code,
         option,
+        run.pace,
         run.history,
         clip.roots,
         clip.wxyz,

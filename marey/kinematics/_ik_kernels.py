@@ -210,45 +210,6 @@ def propose(
 
 
 @kernel
-def solve_clip(
-    layout: Layout,
-    targets: FloatArray,
-    active: BoolArray,
-    root: FloatArray,
-    wxyz: FloatArray,
-    max_iterations: int,
-    seek_optimum: bool,
-    start_damping: float,
-    roots: FloatArray,
-    rotations: FloatArray,
-    errors: FloatArray,
-    counts: FloatArray,
-) -> None:
-    """Solve frame after frame, each from the answer before, the first from ``root`` and ``wxyz``.
-
-    Writes ``roots`` ``(F, 3)``, ``rotations`` ``(F, J, 4)``, ``errors`` ``(F, B, 3)`` and ``counts`` ``(F, 4)``: how it
-    ended, iterations, objective, projected gradient.
-    """
-    history = np.zeros((0, 4))
-    place, turns = root.copy(), wxyz.copy()
-    for f in range(targets.shape[0]):
-        stop, count, _, cost, gradient = solve_full(
-            layout,
-            targets[f],
-            active[f],
-            place,
-            turns,
-            errors[f],
-            max_iterations,
-            seek_optimum,
-            start_damping,
-            history,
-        )
-        roots[f], rotations[f] = place, turns
-        counts[f, 0], counts[f, 1], counts[f, 2], counts[f, 3] = stop, count, cost, gradient
-
-
-@kernel
 def solve_flat(
     parents: IntArray,
     offsets: FloatArray,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from marey.base import BoolArray, FloatArray, IntArray
 
 POINT: Final = 0  # a point of the body shall be at a place
@@ -81,3 +83,14 @@ class Layout(NamedTuple):
     mass: Mass
     springs: Springs
     box: Box
+
+
+class Pace(NamedTuple):
+    """How fast a clip may go, and where its limits are widest."""
+
+    max_turn: float  # [-] turn of a joint over what the goals ask for
+    limb_m: float  # [m] a goal that moves this far asks for a turn of 1 rad
+    middle: FloatArray  # (J, 4) rotations in the middle of the limits; (0, 4) without limits
+
+
+NO_PACE: Final = Pace(np.inf, 1.0, np.zeros((0, 4)))

@@ -374,7 +374,7 @@ def solve_limited_clip(
 ) -> int:
     """Solve frame after frame, each from the answer before; ``root`` and ``wxyz`` are overwritten by the last.
 
-    Writes as ``solve_clip``, and returns the evaluations of all. One frame is a clip too: it is compiled once for both.
+    Writes as ``follow_clip``, and returns the evaluations of all. One frame is a clip too.
     """
     tries = 0
     for f in range(targets.shape[0]):

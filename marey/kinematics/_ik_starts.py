@@ -10,6 +10,7 @@ import numpy as np
 from marey.kinematics._ik_clips import Guess, Run
 from marey.kinematics._ik_layout import COM, POINT
 from marey.kinematics._ik_space import Body, guess_from
+from marey.kinematics._limits import JointLimits
 from marey.lie import SO3
 from marey.skeleton import joint_positions
 
@@ -18,11 +19,19 @@ STAY: Final = 0.03  # [-] pull towards no turn: a walk whose legs swing is not t
 SEED: Final = 20110317  # one sequence for all calls: same input, same answer
 
 
-def other_starts(run: Run, body: Body, count: int) -> Iterator[Guess]:
-    """First the start turned and shifted as a whole towards its goals, then random poses around it."""
+def other_starts(run: Run, body: Body, limits: JointLimits | None, count: int) -> Iterator[Guess]:
+    """First a pose turned and shifted as a whole towards its goals, then random ones around it.
+
+    It is the rest pose, the mean of a model, or the middle of limits: at a bound, a straight knee say, a descent may
+    stay where it is.
+    """
     rng = np.random.default_rng(SEED)
+    middle = None if limits is None or body.model is not None else limits.middle().wxyz
     for i in range(count):
         guess = guess_from(body, None)
+        if middle is not None:
+            is_free = run.problem.layout.springs.mobility[1:-1] > 0.0
+            guess.wxyz[1:][is_free] = middle[1:][is_free]
         if i > 0 and len(guess.x):
             guess.x[:] = rng.normal(0.0, 1.0, len(guess.x)) * np.asarray(body.model.deviations if body.model else 1.0)
         elif i > 0:

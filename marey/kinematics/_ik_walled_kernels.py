@@ -8,10 +8,11 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import Layout
+from marey.kinematics._ik_layout import Layout, Pace
 from marey.kinematics._limits_all_kernels import check_bounds
 from marey.kinematics._limits_tables import Bounds
 from marey.kinematics._solvers_newton_kernels import damped_step, model_value
+from marey.kinematics._solvers_pace_kernels import hold_state
 from marey.kinematics._solvers_space_kernels import (
     Rows,
     Space,
@@ -153,6 +154,7 @@ def solve_walled_clip(
     max_iterations: int,
     seek_optimum: bool,
     is_relative: bool,
+    pace: Pace,
     history: FloatArray,
     roots: FloatArray,
     rotations: FloatArray,
@@ -163,12 +165,16 @@ def solve_walled_clip(
     """Solve frame after frame behind ever stiffer walls, each frame from the answer before.
 
     Overwrites ``root``, ``wxyz`` and ``x`` by the last answer, writes ``roots`` ``(F, 3)``, ``rotations``
-    ``(F, J, 4)``, ``coordinates`` ``(F, k)``, ``errors`` ``(F, B, 3)`` and ``counts`` ``(F, 5)``: how it ended,
-    iterations, objective, projected gradient, violation [rad]. Returns the evaluations of all. One frame is a clip too.
+    ``(F, J, 4)``, ``coordinates`` ``(F, k)``, ``errors`` ``(F, B, 3)`` and ``counts`` ``(F, 6)``: how it ended,
+    iterations, objective, projected gradient, violation [rad], 1 where the pose was held back. Returns the
+    evaluations of all. One frame is a clip too.
     """
-    state, total = new_state(layout, root, wxyz, x), 0
+    state, last, total = new_state(layout, root, wxyz, x), new_state(layout, root, wxyz, x), 0
+    joints = wxyz.shape[0]
+    wall = Wall(np.zeros(joints), np.zeros((joints, 3)))
     for f in range(targets.shape[0]):
         spent = 0
+        copy_state(state, last)
         for stage in range(len(WALLS)):
             stop, count, tries, cost, gradient, violation = solve_walled(
                 layout,
@@ -189,6 +195,9 @@ def solve_walled_clip(
             if violation <= ALLOWED_RAD:
                 break
         counts[f, 1] = spent
+        if hold_state(layout, space, pace, targets, active, f, last, state, counts[f]):
+            meet(bounds, 1.0, state, wall)
+            counts[f, 4] = wall.over.max()
         roots[f], rotations[f], coordinates[f], errors[f] = state.root, state.wxyz, state.x, state.errors
     root[:], wxyz[:], x[:] = state.root, state.wxyz, state.x
     return total

@@ -15,6 +15,8 @@ from marey.lie import SO3
 from marey.skeleton import Pose, Skeleton
 
 FEASIBLE_TOL = 1e-9  # [rad] six decades above the rounding of an angle, far below what an eye or a solver sees
+AROUND_RAD, NUM_AROUND, AROUND_SEED = 0.9, 64, 20110317  # [rad] spread, and how many, of turns that find the middle
+MIDDLE_STEPS = 4
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -63,6 +65,15 @@ class JointLimits(ABC):
         """Nearest pose that the limits allow; the root stays where it is."""
         return Pose(pose.skeleton, pose.root_position, self._check_pose(pose).projected[0])
 
+    def middle(self) -> SO3:
+        """Rotations ``(J,)`` well inside the limits: around them, as much is projected back from all sides."""
+        turns = SO3.exp(np.repeat(_around()[:, None], self.skeleton.num_joints, axis=1))
+        here = self.project_rotations(SO3.identity(1, self.skeleton.num_joints))
+        for _ in range(MIDDLE_STEPS):
+            found = self.project_rotations(here @ turns)
+            here = self.project_rotations(here @ SO3.exp((here.inverse() @ found).log().mean(axis=0)))
+        return here[0]
+
     def violation(self, pose: Pose) -> FloatArray:
         """How far each joint is outside its limit, ``(J,)`` [rad]; zero inside."""
         return self._check_pose(pose).violation[0]
@@ -93,6 +104,12 @@ class JointLimits(ABC):
         if len(rotations.shape) != 2 or rotations.shape[1] != joints:
             raise InputError(f"rotations has batch {rotations.shape}, expected (any, {joints})")
         return rotations
+
+
+def _around() -> FloatArray:
+    """Rotation vectors ``(N, 3)`` [rad] with their opposites, so that joints without limits stay as they are."""
+    half = np.random.default_rng(AROUND_SEED).normal(0.0, AROUND_RAD, (NUM_AROUND // 2, 3))
+    return np.concatenate([half, -half])
 
 
 def flat_wxyz(rotations: SO3) -> FloatArray:

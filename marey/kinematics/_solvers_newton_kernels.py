@@ -7,7 +7,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_dual_kernels import back_substitute, factor
 from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
-from marey.kinematics._ik_layout import Layout
+from marey.kinematics._ik_layout import Layout, Pace
+from marey.kinematics._solvers_pace_kernels import hold_state
 from marey.kinematics._solvers_space_kernels import (
     Space,
     begin,
@@ -279,6 +280,7 @@ def solve_newton_clip(
     seek_optimum: bool,
     method: int,
     option: float,
+    pace: Pace,
     history: FloatArray,
     roots: FloatArray,
     rotations: FloatArray,
@@ -288,10 +290,11 @@ def solve_newton_clip(
 ) -> int:
     """Solve frame after frame, each from the answer before; ``root``, ``wxyz`` and ``x`` end as the last.
 
-    Writes as ``solve_clip``, and ``coordinates`` ``(F, k)``; returns the evaluations of all. One frame is a clip too.
+    Writes as ``follow_clip``, and ``coordinates`` ``(F, k)``; returns the evaluations of all. One frame is a clip too.
     """
-    tries = 0
+    tries, state, last = 0, new_state(layout, root, wxyz, x), new_state(layout, root, wxyz, x)
     for f in range(targets.shape[0]):
+        last.root[:], last.wxyz[:], last.x[:] = root, wxyz, x
         stop, count, evaluations, cost, gradient = solve_newton(
             layout,
             space,
@@ -308,6 +311,9 @@ def solve_newton_clip(
             option,
             history,
         )
-        roots[f], rotations[f], coordinates[f], tries = root, wxyz, x, tries + evaluations
         counts[f, 0], counts[f, 1], counts[f, 2], counts[f, 3] = stop, count, cost, gradient
+        state.root[:], state.wxyz[:], state.x[:] = root, wxyz, x
+        if hold_state(layout, space, pace, targets, active, f, last, state, counts[f]):
+            root[:], wxyz[:], x[:], errors[f] = state.root, state.wxyz, state.x, state.errors
+        roots[f], rotations[f], coordinates[f], tries = root, wxyz, x, tries + evaluations
     return tries

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
 from marey.kinematics._ik import NO_HISTORY, compile_tasks, run_of, solve_guess, whole
-from marey.kinematics._ik_clips import (
-    ALLOWED_RAD,
-    START_DAMPING,
-    Clip,
-    Guess,
-    Run,
-    empty_clip,
-    follow_limited,
-    follow_newton,
-    follow_walled,
-    one_frame,
-)
+from marey.kinematics._ik_clips import Clip
 from marey.kinematics._ik_problem import Problem, Root
 from marey.kinematics._ik_result import DISAGREE
 from marey.kinematics._ik_run import method_named
 from marey.kinematics._ik_space import Body, body_of, guess_from
 from marey.kinematics._limits import JointLimits
-from marey.kinematics._limits_tables import BOX, FREE, Bounds
 from marey.kinematics._tasks import Task
+from marey.kinematics._track_follow import MAX_TURN, follow, pace_of
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.numerics import SolveStatus
 from marey.numerics._status import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
-
-if TYPE_CHECKING:
-    from marey.kinematics._solvers_space_kernels import Space
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,12 +37,14 @@ class TrackResult:
     reached: BoolArray  # (F, T)
     position_error_m: FloatArray  # (F,) [m] the largest of all places
     coordinates: FloatArray | None  # (F, k) of the model, in a reduced space
+    held_back: BoolArray  # (F,) frames whose pose would have jumped: see ``max_turn``
     advice: str
 
     def __repr__(self) -> str:
         frames, missed = len(self.reached), int((~self.reached.all(axis=1)).sum())
         worst = 1e3 * float(self.position_error_m.max())
-        return f"TrackResult({self.status}, {frames} frames, {missed} with goals missed, worst {worst:.1f} mm)"
+        held = f", {held} held back" if (held := int(self.held_back.sum())) else ""
+        return f"TrackResult({self.status}, {frames} frames, {missed} with goals missed, worst {worst:.1f} mm{held})"
 
 
 def track(
@@ -76,12 +63,20 @@ def track(
     frozen_joints: Sequence[str | int] = (),
     variant: str | None = None,
     step: float | None = None,
+    max_turn: float | None = MAX_TURN,
     on_failure: OnFailure = "return",
 ) -> TrackResult:
     """Follow tasks through a whole clip; redundancy is settled by staying near the frame before.
 
     [Engell2012]_ §1.1: coherence of the goals is what makes the answer smooth. The first frame is solved as
-    :func:`solve_ik` would, the others from the answer before; the default method runs as one compiled loop.
+    :func:`solve_ik` would, the others from the answer before; the default method runs as one compiled loop. Under
+    limits, a frame that misses goals is tried again from the same pose moved off its bounds.
+
+    The nearest pose may jump although the goals do not: a branch of answers ends at a limit, or a limb straightens.
+    Then joints are held to ``max_turn`` times the turn that the goals ask for, the way of the fastest goal over a
+    quarter of the body's reach (0.25 m of a grown human), and 0.01 rad. What other joints cannot take over is made up
+    for in the frames that follow; ``held_back`` marks such frames. The first frame is free, and so are frames in which
+    goals come or go.
 
     Args:
         model_or_skeleton: what is posed.
@@ -98,6 +93,7 @@ def track(
         frozen_joints: joints that keep their rotation.
         variant: as in :func:`solve_ik`.
         step: as in :func:`solve_ik`.
+        max_turn: largest turn of a joint between frames, in units of what the goals ask for; ``None`` for no bound.
         on_failure: ``"return"`` the clip with its errors, or ``"raise"``.
 
     Raises:
@@ -111,10 +107,10 @@ def track(
     active = _active(problem, len(targets), len(task_trajectories), valid)
     count = default if max_iterations is None else whole(max_iterations, "max_iterations", 0)
     run = run_of(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
-    run = replace(run, active=active[0])
+    run = replace(run, active=active[0], pace=pace_of(body, limits, max_turn))
     guess = guess_from(body, start)
     solve_guess(run, guess, method, body, limits, restarts=6 if start is None else 0)
-    clip = _follow(run, guess, method, body, limits, targets, active)
+    clip = follow(run, guess, method, body, limits, targets, active)
     result = _result(body, problem, clip, rate_hz, active, len(task_trajectories))
     raise_if_asked("track", result.status, result.advice, result, on_failure)
     return result
@@ -144,68 +140,6 @@ def _active(problem: Problem, frames: int, tasks: int, valid: ArrayLike | None) 
     return np.ascontiguousarray(given[:, list(problem.goals)])
 
 
-def _follow(
-    run: Run,
-    guess: Guess,
-    method: str,
-    body: Body,
-    limits: JointLimits | None,
-    targets: FloatArray,
-    active: BoolArray,
-) -> Clip:
-    frames, joints = len(targets), body.skeleton.num_joints
-    clip = empty_clip(frames, joints, len(guess.x), targets.shape[1])
-    p = run.problem
-    if method == "projected-lm" and p.bounds is not None and run.space is None:
-        _follow_full(run, guess, p.bounds, targets, active, clip)
-        return clip
-    if method == "projected-lm" and p.bounds is not None and run.space is not None:
-        _follow_model(run, guess, run.space, p.bounds, targets, active, clip)
-        return clip
-    for f in range(frames):
-        frame = replace(run, targets=targets[f], active=active[f], errors=clip.errors[f])
-        outcome = solve_guess(frame, guess, method, body, limits, restarts=0)
-        clip.roots[f], clip.wxyz[f], clip.x[f] = guess.root, guess.wxyz, guess.x
-        clip.counts[f] = (*outcome[:2], *outcome[3:])
-    return clip
-
-
-def _follow_full(run: Run, guess: Guess, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
-    """Fill a clip in one compiled loop; boxes, and no limits, have a faster one."""
-    if bounds.kind > BOX:
-        follow_limited(run, guess, bounds, targets, active, clip)
-        return
-    from marey.kinematics._ik_kernels import solve_clip
-
-    p = run.problem
-    asked = (p.layout, targets, active, guess.root, guess.wxyz, run.max_iterations, p.seek_optimum, START_DAMPING)
-    solve_clip(*asked, clip.roots, clip.wxyz, clip.errors, clip.counts)
-
-
-def _follow_model(
-    run: Run, guess: Guess, space: Space, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip
-) -> None:
-    """Fill a clip in the space of a model, in one compiled loop."""
-    if bounds.kind == FREE:
-        follow_newton(run, guess, None, targets, active, clip)
-        return
-    follow_walled(run, guess, space, bounds, targets, active, clip)
-    _repair(run, bounds, targets, active, clip)
-
-
-def _repair(run: Run, bounds: Bounds, targets: FloatArray, active: BoolArray, clip: Clip) -> None:
-    """Solve frames anew whose model has no pose inside the limits, in the full space; leave a flag in the counts."""
-    left = clip.counts[:, 4] > ALLOWED_RAD
-    clip.counts[:, 4] = left
-    for f in np.flatnonzero(left):
-        guess = Guess(clip.roots[f].copy(), clip.wxyz[f].copy(), clip.x[f])
-        single = one_frame(run, guess)
-        follow_limited(run, guess, bounds, targets[f : f + 1], active[f : f + 1], single)
-        clip.roots[f], clip.wxyz[f], clip.errors[f] = single.roots[0], single.wxyz[0], single.errors[0]
-        single.counts[0, 1] += clip.counts[f, 1]
-        clip.counts[f, :4] = single.counts[0, :4]
-
-
 def _result(body: Body, problem: Problem, clip: Clip, rate_hz: float, active: BoolArray, num_tasks: int) -> TrackResult:
     frames = len(clip.roots)
     sizes = np.sqrt((clip.errors**2).sum(axis=-1))
@@ -218,12 +152,15 @@ def _result(body: Body, problem: Problem, clip: Clip, rate_hz: float, active: Bo
     status, advice = _verdict(reached, clip.counts)
     coordinates = clip.x if body.model is not None else None
     counts = clip.counts[:, 1].astype(np.int64)
-    return TrackResult(status, motion, counts, errors, reached, places, coordinates, advice)
+    held = np.asarray(clip.counts[:, 5] > 0.0, dtype=np.bool_)
+    return TrackResult(status, motion, counts, errors, reached, places, coordinates, held, advice)
 
 
 def _verdict(reached: BoolArray, counts: FloatArray) -> tuple[SolveStatus, str]:
     missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(counts[:, 4])
     note = f" In {len(left)} frames, first in {left[0]}: {DISAGREE}" if len(left) else ""
+    if held := int(counts[missed, 5].sum()):
+        note += f" {held} of them were held back so that no joint jumps; max_turn=None lets them."
     if not len(missed):
         return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"
     first, total = int(missed[0]), len(missed)

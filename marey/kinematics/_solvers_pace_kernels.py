@@ -1,0 +1,42 @@
+"""Compiled bound on how far a pose of a model may go from one frame to the next."""
+
+from __future__ import annotations
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.kinematics._ik_kernels import REACHED, STATIONARY, all_reached
+from marey.kinematics._ik_layout import Layout, Pace
+from marey.kinematics._ik_pace_kernels import asked_turn, between, largest_turn
+from marey.kinematics._solvers_space_kernels import Space, State, evaluate
+
+
+@kernel
+def hold_state(
+    layout: Layout,
+    space: Space,
+    pace: Pace,
+    targets: FloatArray,
+    active: BoolArray,
+    f: int,
+    last: State,
+    state: State,
+    counts: FloatArray,
+) -> bool:
+    """Bring a pose that went too far in frame f back on its way, in the coordinates of the model.
+
+    Writes how it ended, its objective and the flag of ``counts`` ``(6,)``; tells whether there was anything to do.
+    """
+    most = asked_turn(layout, pace, targets, active, f)
+    turn = largest_turn(last.wxyz, state.wxyz, last.root, state.root, pace.limb_m)
+    if not turn > most:
+        return False
+    part = most / turn
+    for c in range(3):
+        state.root[c] = last.root[c] + part * (state.root[c] - last.root[c])
+    for i in range(state.x.shape[0]):
+        state.x[i] = last.x[i] + part * (state.x[i] - last.x[i])
+    for j in range(1 if space.is_reduced else state.wxyz.shape[0]):
+        between(last.wxyz[j], state.wxyz[j].copy(), part, state.wxyz[j])
+    counts[2] = evaluate(layout, space, targets[f], active[f], state)
+    counts[0] = REACHED if all_reached(layout.blocks.tolerances, active[f], state.errors) else STATIONARY
+    counts[5] = 1.0
+    return True
