@@ -93,6 +93,7 @@ class BodyState:
 
     angles: Jet  # (n, D)
     speeds: Jet  # (n, D)
+    accelerations: FloatArray  # (n, D)
     com: Jet  # (n, 3) [m] from the root
     com_velocity: Jet
     com_acceleration: Jet
@@ -125,7 +126,7 @@ def body_state(
     spin = _about_com(Jet(whole.momentum, momentum), com_jets[0])
     spin_rate = _about_com(Jet(whole.wrench, force), com_jets[0])
     places = _points(figure, (q, qd, qdd), points)
-    return BodyState(*_angle_jets(curves), *com_jets, spin, spin_rate, places)
+    return BodyState(*_angle_jets(curves), curves[2], *com_jets, spin, spin_rate, places)
 
 
 def _about_com(wrench: Jet, com: Jet) -> Jet:

@@ -14,12 +14,14 @@ from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_rows import support_wrench
 from marey.spacetime._full_state import BodyState
+from marey.spacetime._full_torques import torque_jet
 from marey.spacetime._poses import key_line
 from marey.spacetime._timeline import InstantBuilder
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] a calm second: 10 rad/s^2 in every joint
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
+TORQUE_UNIT: Final = 0.01  # [(mg m)^2 s] a tenth of the weight at a metre in every joint, for a second
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
 MIN_SHARE: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
 ROOT_SHARE: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
@@ -118,10 +120,12 @@ def _banded(layout: Layout, name: str, order: int, weights: FloatArray, centre: 
 
 
 def residual_terms(layout: Layout, builder: InstantBuilder) -> list[Residuals]:
-    """Terms of the contact force: ``contact_force`` and ``contact_jerk``, over all supports."""
+    """Terms that need the dynamics: ``torque`` everywhere, ``contact_force`` and ``contact_jerk`` in supports."""
     wanted = layout.problem.objective
     terms: list[Residuals] = []
     for p, phase in enumerate(layout.timeline.phases):
+        if wanted.torque > 0.0:
+            terms.append(_torque_term(layout, builder, p, wanted.torque))
         if not phase.contacts:
             continue
         if wanted.contact_force > 0.0:
@@ -131,15 +135,28 @@ def residual_terms(layout: Layout, builder: InstantBuilder) -> list[Residuals]:
     return terms
 
 
-def _force_term(layout: Layout, builder: InstantBuilder, phase: int, weight: float) -> Residuals:
-    r""":math:`\int |f_c|^2 dt` in body weights, (2.18) of [Fang2003]_."""
-    contact = layout.timeline.phases[phase].contacts[0]
+def _torque_term(layout: Layout, builder: InstantBuilder, phase: int, weight: float) -> Residuals:
+    r""":math:`\int \sum \tau^2 dt` of the joints, (2.15) of [Fang2003]_, over their number."""
+    joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
+    at, shares = _gauss(layout, builder, phase)
+    weights = weight / (TORQUE_UNIT * len(joints)) * shares
+    return Residuals("torque", (at,), weights, lambda s: (torque_jet(layout, s, at, phase).columns(joints),))
+
+
+def _gauss(layout: Layout, builder: InstantBuilder, phase: int) -> tuple[IntArray, FloatArray]:
+    """Two Gauss points in each span of a phase, and their weights [s]."""
     nodes, shares = np.polynomial.legendre.leggauss(2)
     breaks = layout.timeline.breaks(phase)
     middle, half = 0.5 * (breaks[1:] + breaks[:-1]), 0.5 * np.diff(breaks)
     at = _numbers(builder, phase, (middle[:, None] + half[:, None] * nodes).ravel())
-    weights = weight * (half[:, None] * shares).ravel()
-    return Residuals("contact_force", (at,), weights, lambda s: (support_wrench(s, at, contact, layout)[0],))
+    return at, (half[:, None] * shares).ravel()
+
+
+def _force_term(layout: Layout, builder: InstantBuilder, phase: int, weight: float) -> Residuals:
+    r""":math:`\int |f_c|^2 dt` in body weights, (2.18) of [Fang2003]_."""
+    contact = layout.timeline.phases[phase].contacts[0]
+    at, shares = _gauss(layout, builder, phase)
+    return Residuals("contact_force", (at,), weight * shares, lambda s: (support_wrench(s, at, contact, layout)[0],))
 
 
 def _jerk_term(layout: Layout, builder: InstantBuilder, phase: int, weight: float) -> Residuals:

@@ -9,17 +9,19 @@ import pytest
 from scipy.integrate import quad
 
 from marey.base import FloatArray
-from marey.dynamics import JointTree
+from marey.dynamics import JointTree, aggregate, torques
 from marey.spacetime import EXAMPLES, Contact, Key, Objective, Phase, Problem
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._full_state import Figure
+from marey.spacetime._full_sample import carry_flights, sample_track
+from marey.spacetime._full_state import BodyState, Figure
+from marey.spacetime._full_torques import torque_jet
 from marey.spacetime._guess import flat_guess
 from marey.spacetime._objectives import ACCEL_UNIT, effective_masses, joint_shares, quadratic_terms
 from marey.spacetime._optimize import character
 from marey.spacetime._timeline import InstantBuilder, Timeline
 
-ALL_TERMS = Objective(accel=1.0, prior=0.4, energy=0.3, contact_force=0.5, contact_jerk=0.2)
+ALL_TERMS = Objective(accel=1.0, torque=0.5, prior=0.4, energy=0.3, contact_force=0.5, contact_jerk=0.2)
 
 
 def programme_of(problem: Problem) -> tuple[FullProgramme, FloatArray]:
@@ -157,6 +159,30 @@ def test_two_sides_of_any_cut_add_up_to_the_body() -> None:
         for dof in range(tree.num_dofs):
             is_between = tree.points[side][0] in tree.subtree(dof)
             assert near[dof] + far[dof] == pytest.approx(tree.mass if is_between else 2 * near[dof], abs=1e-12)  # A23
+
+
+def torque_programme(name: str) -> tuple[FullProgramme, BodyState, FloatArray]:
+    programme, x = shaken(replace(EXAMPLES[name](), objective=Objective(torque=1.0)))
+    real = x * programme.layout.scales
+    return programme, programme.state(real), real
+
+
+@pytest.mark.parametrize("name", ["dismount-0.6", "pegs"])
+def test_root_carries_no_torque_and_joints_match_newton_euler(name: str) -> None:
+    programme, state, x = torque_programme(name)
+    layout, tree = programme.layout, programme.layout.figure.tree
+    track = sample_track(layout, carry_flights(layout, x), programme.instants)
+    for phase in (0, 1):
+        at = np.flatnonzero(programme.instants.phases == phase)
+        ours = torque_jet(layout, state, at, phase).value * layout.weight
+        external = np.zeros((len(at), tree.num_dofs, 6))
+        q, qd, qdd = (a[at] for a in (track.q, track.qd, track.qdd))
+        contacts = layout.timeline.phases[phase].contacts
+        if contacts:
+            external[:, layout.figure.point(contacts[0].point)[0]] = aggregate(tree, q, qd, qdd).wrench
+            assert np.abs(ours[:, layout.figure.root_angles]).max() < 1e-8 * np.abs(ours).max()
+        theirs = torques(tree, q, qd, qdd, external=external)[:, layout.figure.angles]
+        assert np.abs(ours - theirs).max() < 1e-8 * np.abs(theirs).max()
 
 
 def test_keys_at_the_ends_become_bounds_and_need_no_rows() -> None:
