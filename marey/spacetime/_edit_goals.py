@@ -144,9 +144,9 @@ def pose_coordinates(stage: Stage, key: PoseKey, near: FloatArray) -> FloatArray
         root_positions=pose.root_position[None],
         rotations=pose.rotations[None],
     )
-    q = stage.tree.from_motion(stage.body.motion(one))[0]
-    turns = np.where(stage.tree.kinds == PRISMATIC, 0.0, np.round((near - q) / (2.0 * np.pi)))
-    q = q + 2.0 * np.pi * turns
+    q: FloatArray = np.array(stage.tree.from_motion(stage.body.motion(one))[0], dtype=np.float64)
+    turns = np.flatnonzero(stage.tree.kinds != PRISMATIC)
+    q[turns] += 2.0 * np.pi * np.rint((near[turns] - q[turns]) / (2.0 * np.pi))
     lost = (stage.tree.to_motion(q[None], clip.rate_hz).rotations[0].inverse() @ pose.rotations).log()
     angles = np.linalg.norm(lost, axis=-1)
     if angles.max() > POSE_TOL:

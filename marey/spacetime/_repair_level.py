@@ -81,8 +81,8 @@ def _tilt(stance: _Stance) -> tuple[FloatArray, FloatArray]:
     balance = np.array([[0.0, -up, 0.0], [up, 0.0, 0.0]]) / BALANCE_ERROR_M
     A = np.concatenate([rows, balance])
     b = -np.concatenate([p[:, 1] / PLANT_ERROR_M, stance.weight[[0, 2]] / BALANCE_ERROR_M])
-    spread = np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
-    return np.linalg.solve(A.T @ A, A.T @ b)[:2], spread[:2]
+    covariance: FloatArray = np.linalg.inv(A.T @ A).astype(np.float64)
+    return (covariance @ (A.T @ b))[:2], np.sqrt(covariance.diagonal()[:2])
 
 
 def _stance(motion: Motion, body: Body, track: Contacts) -> _Stance | None:

@@ -23,7 +23,6 @@ STILLNESS: Final = 2e-4  # [s⁴] weight of the displacement's accelerations bes
 LEAST_WEIGHT: Final = 0.05  # [-] of the body: light parts count at least this much
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
     """Coordinates of the clip at N instants, smooth enough to be differentiated."""
@@ -71,7 +70,7 @@ class DisplacementProgramme:
         local = [spline.local(reference.times, order) for order in range(3)]
         self._first: IntArray = local[0][0]
         self._basis = np.stack([values for _, values in local])  # (3, N, 4)
-        self._shape = (spline.num_coefficients, S.shape[1])
+        self._shape: tuple[int, int] = (spline.num_coefficients, int(S.shape[1]))
         bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
         self.lower, self.upper = -bound, bound
         self._hessian: Any = self._objective(spline)
@@ -174,7 +173,8 @@ class DisplacementProgramme:
         tools: Any = sparse  # scipy has no stubs
         times, shares = spline.gauss_times(4)
         design: Any = spline.design(times)
-        total: Any = design.T @ tools.diags_array(shares) @ design + STILLNESS * spline.second_derivative_gram()
+        gram: Any = spline.second_derivative_gram()
+        total: Any = design.T @ tools.diags_array(shares) @ design + STILLNESS * gram
         turns = self._tree.kinds != PRISMATIC
         weights = np.where(turns, self._weights() / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
         scaled = self._S * self._scales
@@ -192,15 +192,15 @@ class DisplacementProgramme:
         distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
         self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
         dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        columns = np.reshape(self._columns(dense)[:, :, None] + np.arange(count), (len(dense), 4 * count))
-        rows = np.repeat(np.arange(len(dense)), columns.shape[1])
+        columns = (np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)).ravel()
+        rows = np.repeat(np.arange(len(dense)), 4 * count)
         some, kept = np.nonzero(self._S[angles.dofs])
         linear = self._columns(angles.instants[some]) + kept[:, None]
         slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
         self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
         self._compress(
             np.concatenate([rows, np.repeat(len(dense) + some, 4)]),
-            np.concatenate([columns.ravel(), linear.ravel()]),
+            np.concatenate([columns, linear.ravel()]),
         )
 
     def _columns(self, instants: IntArray) -> IntArray:

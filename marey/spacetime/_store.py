@@ -162,12 +162,15 @@ def retimed(entry: StoreEntry, problem: Problem) -> Motion:
     """The clip of an entry, each phase stretched to the length it has in another problem."""
     old = _edges(entry.problem)
     new = _edges(problem)
-    count = max(4, round(new[-1] * entry.rate_hz) + 1)
-    times = np.interp(np.linspace(0.0, new[-1], count), new, old)
+    length = float(new[-1])
+    count = max(4, round(length * entry.rate_hz) + 1)
+    times: FloatArray = np.interp(np.linspace(0.0, length, count), new, old)
     frames = np.arange(len(entry.q)) / entry.rate_hz
-    q = np.stack([np.interp(times, frames, column) for column in entry.q.T], axis=1)
+    columns: list[FloatArray] = [np.interp(times, frames, entry.q[:, i]) for i in range(entry.q.shape[1])]
+    q = np.stack(columns, axis=1)
     return character(problem).to_motion(q, entry.rate_hz)
 
 
 def _edges(problem: Problem) -> FloatArray:
+    """When phases begin and end ``(P + 1,)`` [s]."""
     return np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])

@@ -58,7 +58,7 @@ def write_entry(entry: StoreEntry, path: Path) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -98,8 +98,8 @@ def _read(path: Path) -> StoreEntry:
         q = load(raw)["q"]
     except Exception as error:  # safetensors raises its own type, which it does not export
         raise ValueError(str(error)) from error
-    numbers = [float(described[name]) for name in ("rate_hz", "violation", "objective")]
-    if q.ndim != 2 or len(q) < 4 or not np.isfinite(q).all() or not np.isfinite(numbers).all() or numbers[0] <= 0.0:
+    rate_hz, violation, objective = (float(described[name]) for name in ("rate_hz", "violation", "objective"))
+    if q.ndim != 2 or len(q) < 4 or not np.isfinite(q).all() or not rate_hz > 0.0 or np.isnan(violation + objective):
         raise ValueError("its numbers make no motion")
     problem = parse_problem(str(described["problem"]), file=path.name)
-    return StoreEntry(problem, q.astype(np.float64), *numbers, int(described["version"]))
+    return StoreEntry(problem, q.astype(np.float64), rate_hz, violation, objective, int(described["version"]))

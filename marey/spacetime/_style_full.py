@@ -58,9 +58,7 @@ class StyledProgramme:
 
     def _states(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         points = self._layout.points(x * self._layout.scales)[self._near]  # (N, 4, D)
-        q, qd, qdd = (
-            self._layout.figure.coordinates(np.einsum("na,nad->nd", basis, points)) for basis in self._basis
-        )
+        q, qd, qdd = (self._layout.figure.coordinates(np.einsum("na,nad->nd", basis, points)) for basis in self._basis)
         return q, qd, qdd
 
 
@@ -115,7 +113,9 @@ def angle_map(layout: Layout, S: FloatArray) -> FloatArray:
     tree = layout.figure.tree
     matrix = np.asarray(S, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != tree.num_dofs or not np.isfinite(matrix).all():
-        raise InputError(f"S has shape {matrix.shape}", f"It has one row for each of {tree.num_dofs} coordinates, finite")
+        raise InputError(
+            f"S has shape {matrix.shape}", f"It has one row for each of {tree.num_dofs} coordinates, finite"
+        )
     angles = matrix[layout.figure.angles]
     crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
     if crowded.size:

@@ -154,7 +154,7 @@ def test_pins_without_a_time_or_a_band_are_refused() -> None:
 def test_contradicting_pins_are_refused_with_their_distance(clip: Motion) -> None:
     pin = raised(clip)
     with pytest.raises(InputError, match=r"0\.400 m apart"):
-        edit_valid(clip, [pin, replace(pin, place=pin.place + [0.4, 0.0, 0.0])])
+        edit_valid(clip, [pin, replace(pin, place=pin.place + np.array([0.4, 0.0, 0.0]))])
 
 
 def test_an_unknown_point_is_refused_by_name(clip: Motion) -> None:
@@ -172,7 +172,7 @@ def test_a_pose_beyond_the_hinges_of_a_clip_is_refused(clip: Motion) -> None:
 
 
 def test_a_place_out_of_reach_ends_with_the_pin_named(clip: Motion) -> None:
-    far = Pin("right_hand", 2.0, place_of(clip, "right_hand", 2.0) + [0.0, 3.0, 0.0])
+    far = Pin("right_hand", 2.0, place_of(clip, "right_hand", 2.0) + np.array([0.0, 3.0, 0.0]))
     with pytest.raises(ConvergenceError, match="right_hand at its pin"):
         edit_valid(clip, [far], max_iterations=12)
 
@@ -317,7 +317,9 @@ def test_a_watcher_can_stop_the_stream(clip: Motion) -> None:
 
 def test_an_editor_moves_a_simplified_body(clip: Motion) -> None:
     whole = ValidEditor(clip, start_s=1.5, stop_s=2.5)
-    S = np.eye(whole.tree.num_dofs)[:, [i for i, g in enumerate(whole.tree.groups) if not g.startswith("left_shoulder")]]
+    S = np.eye(whole.tree.num_dofs)[
+        :, [i for i, g in enumerate(whole.tree.groups) if not g.startswith("left_shoulder")]
+    ]
     editor = ValidEditor(clip, start_s=1.5, stop_s=2.5, coordinates=S)
     editor.pin(raised(clip))
     _, last = stream(editor)

@@ -20,7 +20,7 @@ from marey.spacetime import RepairResult, make_valid
 
 
 def lifted(motion: Motion, height_m: float = 0.2) -> Motion:
-    return replace(motion, root_positions=motion.root_positions + [0.0, height_m, 0.0], source=None)
+    return replace(motion, root_positions=motion.root_positions + np.array([0.0, height_m, 0.0]), source=None)
 
 
 def tilted(motion: Motion, axis: tuple[float, float, float] = (0.0, 0.0, 1.0)) -> Motion:
