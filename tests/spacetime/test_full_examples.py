@@ -161,16 +161,25 @@ def test_space_spin_with_frozen_limbs_is_infeasible() -> None:
     assert not result.is_solved and result.worst and "angular momentum" in result.worst[0][0]  # A45
 
 
-def test_pegs_four_metres_apart_end_infeasible_and_name_the_phase_joint() -> None:
+def test_a_hop_of_four_metres_ends_infeasible_and_names_the_phase_joint() -> None:
+    landing = replace(SHORT_HOP.phases[2], contacts=(replace(FOOT, position=(0.0, 0.0, 4.0)),))
+    far = replace(SHORT_HOP, phases=(*SHORT_HOP.phases[:2], landing), max_iterations=120)
+    began = time.perf_counter()
+    result = optimize(far, on_failure="return", time_limit_s=30.0)
+    assert time.perf_counter() - began < 40.0
+    assert not result.is_solved and result.violation > 1.0
+    assert any(word in result.worst[0][0] for word in ("touch-down", "take-off"))  # A28
+    assert result.worst[0][0] in result.sentence
+
+
+@pytest.mark.slow
+def test_pegs_four_metres_apart_are_not_solved() -> None:
     def moved(contact: Contact) -> Contact:
         return replace(contact, position=(contact.position[0], 0.2, contact.position[2] / 0.9 * 4.0))
 
     far = tuple(replace(p, contacts=tuple(moved(c) for c in p.contacts)) for p in EXAMPLES["pegs"]().phases)
-    began = time.perf_counter()
-    result = optimize(replace(EXAMPLES["pegs"](), phases=far), on_failure="return", time_limit_s=20.0)
-    assert time.perf_counter() - began < 30.0
-    assert not result.is_solved and result.violation > 1e-2
-    assert result.worst[0][0] in result.sentence and " at " in result.worst[0][0]  # A28
+    result = optimize(replace(EXAMPLES["pegs"](), phases=far), on_failure="return", time_limit_s=60.0)
+    assert not result.is_solved and result.violation > 1e-2 and " at " in result.worst[0][0]  # A28
 
 
 def test_failure_raises_with_the_result_and_the_worst_rows() -> None:
@@ -236,7 +245,7 @@ def test_without_friction_nobody_leaps_but_one_can_stand() -> None:
     ice = (ice[0], SHORT_HOP.phases[1], ice[1])
     over = Key("com", "land", 1.0, target=(None, None, 1.0))
     rest = (Key("com_velocity", "push", 0.0, target=(0.0, 0.0, 0.0)), over)
-    leap = optimize(replace(SHORT_HOP, phases=ice, keys=rest), on_failure="return", time_limit_s=20.0)
+    leap = optimize(replace(SHORT_HOP, phases=ice, keys=rest, max_iterations=40), on_failure="return")
     assert not leap.is_solved  # A36
     stand = Problem("stand", (Phase("stand", 0.5, (replace(FOOT, friction=0.0),)),), guess="stand", limits=UPRIGHT)
     assert optimize(stand).is_solved
