@@ -14,7 +14,7 @@ from marey.kinematics._limits_tables import BOX, FREE, Bounds
 
 REPAIRS = 3  # times that a pose is held back and the joints that are not held take over
 REPAIR_ITERATIONS = 12  # of each of them
-NUDGES = (0.02, 0.1, 0.5, 1.0)  # [-] of the way to the middle of the limits, when goals are missed
+NUDGES = (0.15, 0.5, 1.0)  # [-] of the way to the middle of the limits, when goals are missed
 BETTER = 0.5  # [-] of the objective: less than this is worth another branch of answers
 LONGEST_WAIT = 16  # frames without another try, after tries that found nothing
 
