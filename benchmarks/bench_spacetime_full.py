@@ -20,7 +20,7 @@ def main() -> None:
     optimize(EXAMPLES["monkey-bars"](), on_failure="return")
     optimize(EXAMPLES["dismount-0.6"](), on_failure="return")
     print(
-        "| example | thesis: iterations, s | ours: iterations, s | violation | residual between frames [mg] | valid |"
+        "| example | thesis: iterations, s | ours: iterations, s | violation | residual between [mg] | valid |"
     )
     print("|---|---|---|---|---|---|")
     for name, build in EXAMPLES.items():
