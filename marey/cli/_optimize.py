@@ -15,7 +15,7 @@ from marey.cli._common import Json, load_clip, print_json, remark
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
-    from marey.spacetime import SpacetimeResult
+    from marey.spacetime import RepairResult, SpacetimeResult
 
 Watch = Callable[["SQPIteration"], bool]
 
@@ -76,7 +76,7 @@ def _solved(problem: str, warm_start: str | None, watch: Watch, options: dict[st
 
 def _repaired(
     clip: str, start_s: float | None, stop_s: float | None, time_limit_s: float | None, watch: Watch
-) -> SpacetimeResult:
+) -> RepairResult:
     from marey.spacetime import make_valid
 
     motion = load_clip(clip)
@@ -85,7 +85,7 @@ def _repaired(
     )
 
 
-def _write(result: SpacetimeResult, out: str | None, strip: str | None) -> None:
+def _write(result: SpacetimeResult | RepairResult, out: str | None, strip: str | None) -> None:
     if out is not None:
         from marey.io import save
 

@@ -21,10 +21,13 @@ OnIteration = Callable[[SQPIteration], bool | None]
 
 SPAN_S: Final = 0.1
 MAX_ITERATIONS: Final = 25  # quadratic programmes of one pass
-MAX_PASSES: Final = 3  # after each, rows see the wrenches of the report anew
+MAX_PASSES: Final = 6  # after each, rows see the wrenches of the report anew
+LEAST_GAIN: Final = 0.95  # a pass that leaves more than this of what was wrong is the last
 TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
 MAX_ROUNDS: Final = 5  # of setting down and looking again
 DETECTED_SLACK_S: Final = 0.07  # [s] as the report takes it for detected contacts
+FAR_RAD: Final = 0.35  # [rad] root mean square: more than this is another motion
+FAR: Final = "Little of the clip is left: check its frame rate and its contacts."
 MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
 
 
@@ -84,7 +87,7 @@ def make_valid(
         stop_s: where it ends.
         span_s: knot spacing of the displacement [s].
         friction: coefficient of the floor.
-        max_iterations: quadratic programmes at most in each of up to three passes.
+        max_iterations: quadratic programmes at most in each of up to six passes.
         time_limit_s: wall time [s]; the best so far is kept.
         on_iteration: sees every iteration; returns True to stop.
         on_failure: "raise" where the search fails, or "return" what was found.
@@ -103,7 +106,7 @@ def make_valid(
     if wrong[stretch.frames].any():
         if is_whole:
             search.set_down()
-        _check_contacts(motion, search.check.track, search.report, stretch)
+        _check_contacts(motion, search.check.track, search.last.report, stretch)
         search.run(began, max_iterations, time_limit_s, on_iteration)
     result = search.result(motion, before, time.perf_counter() - began)
     if on_failure == "raise" and not result.is_solved:
@@ -111,66 +114,87 @@ def make_valid(
     return result
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """A clip on its way, its report, and what was added so far."""
+
+    motion: Motion
+    report: ValidityReport
+    displacement: FloatArray
+
+    def wrong(self, stretch: Stretch) -> BoolArray:
+        """Frames of the stretch that are not green ``(F,)``."""
+        inside = np.zeros(self.report.num_frames, dtype=np.bool_)
+        inside[stretch.frames] = True
+        return (self.report.levels > 0) & inside
+
+    def merit(self, stretch: Stretch) -> tuple[float, float]:
+        """Share of frames that are not green, and the sum of what is missing."""
+        return float(self.wrong(stretch).mean()), float(self.report.violation[stretch.frames].sum())
+
+
 class _Search:
-    """Passes over one clip, the best kept."""
+    """Passes over one clip; the best state is kept, the next pass starts at the last one."""
 
     def __init__(self, check: Check, stretch: Stretch, motion: Motion, report: ValidityReport) -> None:
         self.check, self.stretch = check, stretch
-        self.motion = motion
-        self.report: ValidityReport = report
+        self.best = self.last = _State(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
         self.answers: list[SQPResult] = []
-        self.displacement: FloatArray = np.zeros((stretch.spline.num_coefficients, 0))
 
     def set_down(self) -> None:
         """Move the clip as a whole until it stands level on the floor; what touches is then seen better."""
         for _ in range(MAX_ROUNDS):
-            motion = set_down(self.motion, self.check.body, self.check.track)
-            if motion is self.motion:
+            motion = set_down(self.last.motion, self.check.body, self.check.track)
+            if motion is self.last.motion:
                 return
             self.check = self.check.seen(motion)
-            self.motion, self.report = motion, self.check.report(motion)
+            self.best = self.last = replace(self.last, motion=motion, report=self.check.report(motion))
 
     def run(
         self, began: float, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
     ) -> None:
-        """Pass after pass until all of the stretch is green, nothing more is gained, or time is up."""
+        """Pass after pass until all of the stretch is green, little more is gained, or time is up."""
         for _ in range(MAX_PASSES):
             left = None if time_limit_s is None else time_limit_s - (time.perf_counter() - began)
-            if not self._wrong().any() or (left is not None and left <= 0.0):
+            before = self.last.merit(self.stretch)
+            if before[0] == 0.0 or (left is not None and left <= 0.0):
                 return
-            gained = self._pass(max_iterations, left, on_iteration)
-            if not gained or self.answers[-1].status in (SolveStatus.STOPPED, SolveStatus.TIME_LIMIT):
+            self._pass(max_iterations, left, on_iteration)
+            after = self.last.merit(self.stretch)
+            if after < self.best.merit(self.stretch):
+                self.best = self.last
+            if self.answers[-1].status in (SolveStatus.STOPPED, SolveStatus.TIME_LIMIT):
+                return
+            if after[0] > LEAST_GAIN * before[0] and after[1] > LEAST_GAIN * before[1]:
                 return
 
     def result(self, original: Motion, before: ValidityReport, seconds: float) -> RepairResult:
         """Everything that was found."""
         last = self.answers[-1] if self.answers else None
+        is_green = not self.best.wrong(self.stretch).any()
+        turned, moved = changes(original, self.best.motion, self.stretch.frames)
         return RepairResult(
-            SolveStatus.CONVERGED if last is None else last.status,
-            self.motion,
+            SolveStatus.CONVERGED if last is None or is_green else last.status,
+            self.best.motion,
             original,
             0.0 if last is None else last.violation,
             sum(answer.iterations for answer in self.answers),
             seconds,
             before,
-            self.report,
-            *changes(original, self.motion, self.stretch.frames),
-            self.displacement,
+            self.best.report,
+            turned,
+            moved,
+            self.best.displacement,
             () if last is None else last.worst,
             tuple(step for answer in self.answers for step in answer.history),
-            "Nothing to do." if last is None else last.advice,
+            FAR if turned > FAR_RAD else "Nothing to do." if last is None or is_green else last.advice,
         )
 
-    def _wrong(self) -> BoolArray:
-        wrong: BoolArray = self.report.levels > 0
-        wrong[: self.stretch.first] = False
-        wrong[self.stretch.last + 1 :] = False
-        return wrong
-
-    def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> bool:
-        """One search from the clip as it is now; whether it made more of it green, or the worst better."""
-        stretch = near_faults(self.stretch, self._wrong())
-        stage = Stage(self.motion, self.check.body, self.check.track, stretch, self.report)
+    def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> None:
+        """One search from the clip as it is now."""
+        now = self.last
+        stretch = near_faults(self.stretch, now.wrong(self.stretch))
+        stage = Stage(now.motion, self.check.body, self.check.track, stretch, now.report)
         programme = stage.programme(friction=self.check.friction)
         answer = solve_sqp(
             programme,
@@ -182,20 +206,11 @@ class _Search:
             on_failure="return",
         )
         self.answers.append(answer)
-        displacement = programme.displacement(answer.x)
-        moved = stage.motion(displacement)
-        report = self.check.report(moved)
-        if _badness(report, self.stretch) >= _badness(self.report, self.stretch):
-            return False
-        self.motion, self.report = moved, report
-        is_further = self.displacement.shape == displacement.shape
-        self.displacement = self.displacement + displacement if is_further else displacement
-        return True
-
-
-def _badness(report: ValidityReport, stretch: Stretch) -> tuple[float, float]:
-    """Order of merit: fewest frames that are not green, then the least missing."""
-    return float((report.levels[stretch.frames] > 0).mean()), float(report.violation[stretch.frames].sum())
+        added = programme.displacement(answer.x)
+        moved = stage.motion(added)
+        is_further = now.displacement.shape == added.shape
+        total = now.displacement + added if is_further else added
+        self.last = _State(moved, self.check.report(moved), total)
 
 
 def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: Stretch) -> None:

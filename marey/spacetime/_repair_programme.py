@@ -75,10 +75,10 @@ class DisplacementProgramme:
         self.lower, self.upper = -bound, bound
         self._hessian: Any = self._objective(spline)
         self._angle_scales = np.where(tree.kinds[rows.angles.dofs] == PRISMATIC, ROOT_SCALE_M, ANGLE_SCALE)
-        bands = np.repeat(rows.points.bands, 3) / POINT_SCALE_M
-        self.row_lower = np.concatenate([rows.wrenches.lower, -bands, rows.angles.lower / self._angle_scales])
-        self.row_upper = np.concatenate([rows.wrenches.upper, bands, rows.angles.upper / self._angle_scales])
-        self.is_linear = np.arange(self.row_lower.size) >= rows.wrenches.lower.size + bands.size
+        below, above = (end.ravel() / POINT_SCALE_M for end in (rows.points.lower, rows.points.upper))
+        self.row_lower = np.concatenate([rows.wrenches.lower, below, rows.angles.lower / self._angle_scales])
+        self.row_upper = np.concatenate([rows.wrenches.upper, above, rows.angles.upper / self._angle_scales])
+        self.is_linear = np.arange(self.row_lower.size) >= rows.wrenches.lower.size + below.size
         self._lay_out()
 
     @property
@@ -137,7 +137,7 @@ class DisplacementProgramme:
     def _positions(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Places ``(R, 3)`` and Jacobians ``(R, 3, D)`` of the points of the rows."""
         rows = self._rows.points
-        if not rows.bands.size:
+        if not rows.links.size:
             return np.zeros((0, 3)), np.zeros((0, 3, self._tree.num_dofs))
         still = np.zeros_like(q)
         found = points_motion(self._figure, q, still, still, self._links, self._places)
@@ -192,7 +192,9 @@ class DisplacementProgramme:
         distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
         self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
         dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        columns = (np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)).ravel()
+        columns = (
+            np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
+        ).ravel()
         rows = np.repeat(np.arange(len(dense)), 4 * count)
         some, kept = np.nonzero(self._S[angles.dofs])
         linear = self._columns(angles.instants[some]) + kept[:, None]

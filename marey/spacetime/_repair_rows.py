@@ -47,18 +47,22 @@ class PointRows:
     links: IntArray  # (R,) coordinate whose link carries the point
     points: FloatArray  # (R, 3) [m] in the link's frame
     targets: FloatArray  # (R, 3) [m]
-    bands: FloatArray  # (R,) [m] how far off it may be along each axis
+    lower: FloatArray  # (R, 3) [m] how far below its target it may be along each axis
+    upper: FloatArray  # (R, 3) [m] how far above
     names: tuple[str, ...]  # (R,)
 
     @classmethod
     def of(cls, found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]]) -> PointRows:
-        """From (instant, point of the tree, target, band, name)."""
+        """From (instant, point of the tree, target, band, name); an infinite band keeps the point above its target."""
+        bands = np.array([f[3] for f in found], dtype=np.float64)[:, None] * np.ones(3)
+        is_floor = np.isinf(bands) & (np.arange(3) == 1)
         return cls(
             np.array([f[0] for f in found], dtype=np.int64),
             np.array([f[1][0] for f in found], dtype=np.int64),
             np.array([f[1][1] for f in found]).reshape(-1, 3),
             np.array([f[2] for f in found]).reshape(-1, 3),
-            np.array([f[3] for f in found], dtype=np.float64),
+            np.where(is_floor, 0.0, -bands),
+            bands,
             tuple(f[4] for f in found),
         )
 
@@ -68,7 +72,8 @@ class PointRows:
             np.concatenate([self.links, other.links]),
             np.concatenate([self.points, other.points]),
             np.concatenate([self.targets, other.targets]),
-            np.concatenate([self.bands, other.bands]),
+            np.concatenate([self.lower, other.lower]),
+            np.concatenate([self.upper, other.upper]),
             self.names + other.names,
         )
 

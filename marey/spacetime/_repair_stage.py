@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Final
 
 import numpy as np
@@ -27,6 +29,8 @@ WHOLE: Final = 0.6  # [-] of the stretch: where more than this is to be moved, a
 WANDER_M: Final = 0.01  # [m] a planted point may roll about its place by this, as captured
 PLANT_BAND_M: Final = 0.004  # [m] heel and toe of one foot are seldom captured at the same distance
 STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its contact to this after
+NEAR_FLOOR_M: Final = 0.2  # [m] a foot that swings lower than this is watched
+SWING_M: Final = 0.02  # [m] height of a heel or toe that has left the floor
 KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
 
 
@@ -144,7 +148,7 @@ class Stage:
         reference = self.reference()
         rows = EditRows(
             self._wrenches(reference, friction) if physics else _no_wrenches(),
-            self._plants() if points is None else self._plants() + points,
+            reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
         chosen = moving_coordinates(self.tree) if S is None else S
@@ -230,6 +234,20 @@ class Stage:
                     target = here + control[n] * (kept - here)  # little is asked where little can move
                     label = f"{name} stays where it stands, {self.times[n]:.2f} s"
                     found.append((int(n), self.figure.point(name), target, PLANT_BAND_M, label))
+        return PointRows.of(found)
+
+    def _floor(self) -> PointRows:
+        """Heels and toes near the floor that do not stand stay above it, or no lower than they were."""
+        known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
+        floor_m = self.report.supports.floor_m
+        found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
+        for name, active in touching(self.clip, self.track).items():
+            for n, frame in enumerate(self.instants):
+                here = positions[frame, known.index(name)]
+                if not active[frame] and here[1] - floor_m < NEAR_FLOOR_M:
+                    target = np.array([0.0, min(float(here[1]), floor_m + SWING_M), 0.0])
+                    label = f"{name} above the floor, {self.times[n]:.2f} s"
+                    found.append((n, self.figure.point(name), target, np.inf, label))
         return PointRows.of(found)
 
     def _shift(self, name: str, start: int, stop: int) -> FloatArray:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from marey.base import InputError
-from marey.dynamics import JointTree, validity
-from marey.io import load
+from marey.cli._app import app
+from marey.dynamics import Body, JointTree, validity
+from marey.io import load, save
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts
 from marey.numerics import SolveStatus
 from marey.samples import jump, run, walk
 from marey.skeleton import contact_points
 from marey.spacetime import RepairResult, make_valid
+from marey.spacetime._repair_level import set_down
+from marey.spacetime._repair_rows import pendulum_rows, wrench_rows
+from marey.spacetime._repair_tree import moving_coordinates
 
 
 def lifted(motion: Motion, height_m: float = 0.2) -> Motion:
@@ -211,6 +217,132 @@ def test_a_stretch_joins_with_continuous_accelerations(part: RepairResult) -> No
     assert bend[edge - 2 : edge + 2].max() < 0.05 * bend.max()
 
 
+# Setting down
+
+
+@pytest.mark.parametrize("degrees", [-12.0, 10.0, 15.0])
+@pytest.mark.parametrize("axis", [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.6, 0.0, -0.8)])
+def test_a_leaning_walk_is_set_upright(degrees: float, axis: tuple[float, float, float]) -> None:
+    clip = walk()
+    assert clip.contacts is not None
+    R = SO3.exp(np.deg2rad(degrees) * np.array(axis))
+    wxyz = clip.rotations.wxyz.copy()
+    wxyz[:, 0] = (R @ clip.rotations[:, 0]).wxyz
+    leaning = replace(clip, root_positions=R @ clip.root_positions, rotations=SO3(wxyz), source=None)
+    upright = set_down(leaning, Body.from_motion(clip), clip.contacts)
+    left = (clip.rotations[:, 0].inverse() @ upright.rotations[:, 0]).log()
+    assert np.linalg.norm(left, axis=-1).max() < np.deg2rad(2.5)
+    planted = contact_positions(upright)[:, :4, 1][clip.contacts.active[:, :4]]
+    assert abs(np.median(planted)) < 0.01
+
+
+def test_a_clip_that_stands_well_is_left_alone() -> None:
+    clip = walk()
+    assert clip.contacts is not None
+    assert set_down(clip, Body.from_motion(clip), clip.contacts) is clip
+
+
+def test_a_clip_without_plants_is_left_alone() -> None:
+    clip = walk()
+    nothing = Contacts(("left_toe",), np.zeros((clip.num_frames, 1), dtype=bool))
+    assert set_down(lifted(clip), Body.from_motion(clip), nothing).root_positions[0, 1] > clip.root_positions[0, 1]
+
+
+# What moves
+
+
+def test_a_repair_moves_what_carries_weight_and_the_spine_as_one() -> None:
+    body = Body.from_skeleton(walk().skeleton)
+    tree = JointTree.from_body(body)
+    S = moving_coordinates(tree)
+    assert S.shape[1] < 0.7 * tree.num_dofs
+    assert (S.sum(axis=0) >= 1.0).all()
+    assert ((S != 0.0).sum(axis=1) <= 1).all()
+    spine = [i for i, group in enumerate(tree.groups) if group in ("spine1", "spine2", "spine3")]
+    assert (S[spine].sum(axis=0) > 0.0).sum() == 3
+    held = [i for i, group in enumerate(tree.groups) if "wrist" in group or "collar" in group]
+    assert not S[held].any()
+
+
+def test_swinging_feet_stay_above_the_floor(sample: RepairResult) -> None:
+    assert sample.after.penetration_mm.max() <= sample.before.penetration_mm.max() + 3.0
+
+
+# The cone of a support
+
+
+def test_rows_of_a_square_support_hold_what_presses_inside_and_refuse_what_does_not() -> None:
+    corners = np.array([[[-0.1, 0.0, -0.1], [0.1, 0.0, -0.1], [0.1, 0.0, 0.1], [-0.1, 0.0, 0.1]]])
+    rows = wrench_rows(
+        np.zeros(1),
+        corners,
+        np.ones((1, 4), dtype=bool),
+        np.zeros((1, 3)),
+        friction=0.8,
+        weight_n=100.0,
+        skipped=np.zeros(1, dtype=bool),
+    )
+
+    def lack(force: tuple[float, float, float], place: tuple[float, float, float]) -> dict[str, float]:
+        wrench = np.concatenate([force, np.cross(place, force)])
+        short = np.maximum(rows.lower - rows.matrix @ wrench, rows.matrix @ wrench - rows.upper)
+        return {rows.names[i].split(" at")[0]: float(short[i]) for i in np.flatnonzero(short > 1e-12)}
+
+    assert lack((0.0, 100.0, 0.0), (0.09, 0.0, -0.09)) == {}
+    assert lack((70.0, 100.0, 0.0), (0.0, 0.0, 0.0)) == {}
+    assert set(lack((90.0, 100.0, 0.0), (0.0, 0.0, 0.0))) == {"friction"}
+    assert set(lack((0.0, 100.0, 0.0), (0.15, 0.0, 0.0))) == {"balance"}
+    assert lack((0.0, 100.0, 0.0), (0.15, 0.0, 0.0))["balance"] == pytest.approx(4.0 * 0.055)
+    assert "normal force" in lack((0.0, -10.0, 0.0), (0.0, 0.0, 0.0))
+
+
+def test_rows_of_a_flight_allow_no_force() -> None:
+    rows = wrench_rows(
+        np.zeros(1),
+        np.zeros((1, 4, 3)),
+        np.zeros((1, 4), dtype=bool),
+        np.array([[0.3, 1.0, -0.2]]),
+        friction=0.8,
+        weight_n=1.0,
+        skipped=np.zeros(1, dtype=bool),
+    )
+    pull = np.array([0.0, 1.0, 0.0])
+    through_com = np.concatenate([pull, np.cross([0.3, 1.0, -0.2], pull)])
+    values = rows.matrix @ through_com
+    np.testing.assert_allclose(values, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0], atol=1e-12)
+    assert (np.abs(rows.upper) < 0.02).all()
+
+
+def test_pendulum_rows_hold_a_pressure_that_follows_the_body() -> None:
+    foot, com = np.array([[0.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.3]])
+    rows = pendulum_rows(np.zeros(1), np.zeros(1, dtype=np.int64), foot, com, 1.0)
+    force = np.array([0.0, 1.0, 0.0])
+
+    def margin(z: float) -> float:
+        return float((rows.matrix @ np.concatenate([force, np.cross([0.0, 0.0, z], force)]))[0])
+
+    assert margin(0.05) > 0.0 > margin(0.0) > margin(-0.05)
+    assert margin(0.1 * 0.3) == pytest.approx(0.0, abs=1e-12)
+
+
+# The command
+
+
+def test_the_command_repairs_a_clip(tmp_path: Path) -> None:
+    source, target = tmp_path / "red.glb", tmp_path / "green.glb"
+    save(walk(), source)
+    done = CliRunner().invoke(app, ["optimize", "--from", str(source), "--make-valid", "-o", str(target), "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["valid_after"] >= 0.95 > told["valid_before"]
+    assert validity(load(target)).valid_fraction >= 0.95
+
+
+def test_the_command_wants_make_valid_with_a_clip(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["optimize", "--from", "clip.bvh"])
+    assert done.exit_code == 2
+
+
 # What is refused
 
 
@@ -259,7 +391,7 @@ def test_a_long_stretch_without_contact_is_refused() -> None:
 
 
 def test_a_search_that_is_stopped_keeps_what_it_has() -> None:
-    found = make_valid(walk(), on_iteration=lambda _: True, on_failure="return")
+    found = make_valid(jump(), on_iteration=lambda _: True, on_failure="return")
     assert found.iterations == 1
     assert found.status is SolveStatus.STOPPED
     assert found.is_solved
