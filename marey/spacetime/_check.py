@@ -47,9 +47,9 @@ class SolutionCheck:
             and self.cone_excess < 0.05
         )
 
-    def to_dict(self) -> dict[str, float | int]:
-        """Plain numbers by name."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Plain numbers by name; None for what does not exist, such as the clearance without any key."""
+        return {name: value if np.isfinite(value) else None for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
