@@ -15,7 +15,7 @@ import marey.spacetime
 from marey import samples
 from marey.cli import main
 from marey.io import load, save
-from marey.spacetime import Problem, SpacetimeResult, parse_problem
+from marey.spacetime import Problem, SpacetimeResult, load_problem, parse_problem
 
 KEYS = {"problem", "out", "status", "violation", "iterations", "seconds", "objective", "worst", "check", "advice"}
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -117,7 +117,20 @@ def test_list_as_json_is_a_list(run):
     assert json.loads(result.out) == list(samples.problem_names())
 
 
+@pytest.mark.parametrize("name", samples.problem_names())
+def test_every_shipped_problem_is_read_and_called_by_its_file(name):
+    problem = load_problem(samples.problem_file(name))
+    assert problem.name == name and problem.duration_s > 0.0
+    assert problem.basis is None or Path(problem.basis).is_file()
+
+
 # Solving
+
+
+def test_a_shipped_problem_is_solved_by_its_name(run):
+    facts = strict(run("optimize", "monkey-bars", "--json").out)
+    assert facts["status"] == "converged" and facts["problem"] == "monkey-bars"
+    assert facts["check"]["wrench_residual"] < 0.05 and facts["check"]["plant_drift_m"] < 1e-6
 
 
 def test_a_small_problem_becomes_a_motion_and_one_line(run, stand, tmp_path):
