@@ -128,12 +128,12 @@ def dense(result: SpacetimeResult) -> str:
 
 def row_of(solved: Solved) -> Row:
     """Ratio of the thesis's time to ours, of the bar where it prints none; zero for a motion that is not valid."""
-    printed, result, _ = solved
+    printed, result, cpu_s = solved
     peer = "thesis" if printed.minutes else "bar" if printed.bar_s else "valid"
     against = 60.0 * printed.minutes if printed.minutes else printed.bar_s or result.seconds
     bar = against / printed.bar_s if printed.bar_s else 1.0
     ratio = against / result.seconds if solved.is_good else 0.0
-    note = f"{result.iterations} iterations; violation {result.violation:.1e}; {dense(result)}"
+    note = f"{result.iterations} iterations; {cpu_s:.2f} s cpu; violation {result.violation:.1e}; {dense(result)}"
     times = 1e3 * result.seconds, 1e3 * against
     return Row(f"optimize {printed.example}", peer, *times, ratio, ratio, ratio, bar, note)
 
