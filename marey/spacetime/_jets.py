@@ -78,9 +78,9 @@ class Jet:
         """Square root."""
         return self.tape.append(ROOT, self.register, self.register)
 
-    def positive_root(self) -> Jet:
+    def positive_root(self, rounding: float) -> Jet:
         r"""Square root of the positive part, with a round corner: :math:`\sqrt{(x + \sqrt{x^2 + \epsilon})/2}`."""
-        return self.tape.append(POSITIVE_ROOT, self.register, self.register)
+        return self.tape.append(POSITIVE_ROOT, self.register, self.register, (rounding, 0.0, 0.0))
 
     def reciprocal(self) -> Jet:
         """One over it."""

@@ -9,7 +9,6 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 
 LINEAR, PRODUCT, ROOT, RECIPROCAL, SINE, COSINE, ANGLE, POSITIVE_ROOT = 0, 1, 2, 3, 4, 5, 6, 7
-ROUNDING = 1e-12  # [square of the argument's unit] rounds the corner of the positive root; see ``_jets``
 
 
 @kernel
@@ -43,8 +42,8 @@ def _compose(out: FloatArray, a: FloatArray, f0: float, f1: float, f2: float, f3
 
 
 @kernel
-def _derivatives(code: int, x: float) -> tuple[float, float, float, float]:
-    """Value and three derivatives of an elementary function."""
+def _derivatives(code: int, x: float, rounding: float) -> tuple[float, float, float, float]:
+    """Value and three derivatives of an elementary function; ``rounding`` is the corner of the positive root."""
     if code == ROOT:
         f = math.sqrt(x)
         return f, 0.5 / f, -0.25 / (f * x), 0.375 / (f * x * x)
@@ -52,8 +51,8 @@ def _derivatives(code: int, x: float) -> tuple[float, float, float, float]:
         f = 1.0 / x
         return f, -f * f, 2.0 * f * f * f, -6.0 * f * f * f * f
     if code == POSITIVE_ROOT:
-        w = math.sqrt(x * x + ROUNDING)
-        f = math.sqrt(0.5 * (w + x)) if x > 0.0 else math.sqrt(0.5 * ROUNDING / (w - x))
+        w = math.sqrt(x * x + rounding)
+        f = math.sqrt(0.5 * (w + x)) if x > 0.0 else math.sqrt(0.5 * rounding / (w - x))
         u = x / w
         return f, 0.5 * f / w, f * (0.25 - 0.5 * u) / w**2, f * (-0.375 - 0.75 * u + 1.5 * u * u) / w**3
     s, c = math.sin(x), math.cos(x)
@@ -87,7 +86,7 @@ def replay(
 
     Args:
         ops: code and two arguments of each operation ``(N, 3)``.
-        numbers: constant and two factors of linear operations ``(N, 3)``.
+        numbers: constant and two factors of linear operations ``(N, 3)``; the rounding of positive roots.
         outputs: registers asked for ``(R,)``.
         z: variables with their rates and accelerations ``(F, 3, V)``.
         data: numbers of each node that do not move ``(F, C)``.
@@ -118,7 +117,7 @@ def replay(
             elif code == ANGLE:
                 _angle(target, a, b, spare)
             else:
-                f0, f1, f2, f3 = _derivatives(code, a[0, 0])
+                f0, f1, f2, f3 = _derivatives(code, a[0, 0], numbers[n, 0])
                 _compose(target, a, f0, f1, f2, f3)
         for i in range(len(outputs)):
             out[k, i] = registers[outputs[i]]

@@ -28,6 +28,7 @@ from marey.spacetime._jets import (
     unit,
 )
 
+STRETCH_ROUNDING: Final = 1e-12  # [m^4] rounds the corner of the stretched leg; 1e-6 would move the foot by 0.2 mm
 NUM_VARIABLES: Final = 8  # root position 3, root angles 3, swivel, heel lift
 NUM_ANGLES: Final = 8  # hip 3, knee, ankle 3, toe
 NUM_PLANT: Final = 9
@@ -72,7 +73,7 @@ class Leg:
         return sum(self.lengths)
 
 
-def record_leg(leg: Leg) -> JetFunction:
+def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
     r"""Angles of a leg whose foot is planted, as a function of the root, a swivel and the lift of the heel.
 
     .. math:: x = \frac{l_1^2 - l_2^2 + L^2}{2L},\quad r = \sqrt{l_1^2 - x^2},\quad
@@ -82,6 +83,11 @@ def record_leg(leg: Leg) -> JetFunction:
     front of the pelvis it is never along that line, however deep the crouch. The square root is rounded near the
     stretched leg. Outputs: hip 3, knee, ankle 3, toe; the stretch; and the eight joint twists in world about its
     origin (axis, velocity of the origin), whose products with a wrench on the foot are the torques it causes.
+
+    Args:
+        leg: the geometry.
+        rounding: of the corner at full stretch [m^4]; a larger one keeps derivatives tame there and lets the foot
+            leave its plant a little.
     """
     tape = Tape(NUM_VARIABLES, NUM_PLANT)
     z, plant = tape.variables(), tape.data()
@@ -91,7 +97,7 @@ def record_leg(leg: Leg) -> JetFunction:
     ankle = added(plant[:3], times_vector(lift, plant[5:8]))
     line = [a - h for a, h in zip(ankle, hip, strict=True)]
     square = dot(line, line)
-    thigh, bend = _thigh(leg, line, square, plant, z[6])
+    thigh, bend = _thigh(leg, line, square, plant, z[6], rounding)
     hips = euler_angles(leg.hip_axes, _between(times_matrix(pelvis, leg.hip_frame), thigh))
     knee = (bend - leg.straight) * leg.knee_sign
     shank = rotated(times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
@@ -145,13 +151,15 @@ def _foot_turn(plant: Vector, lift: Jet) -> Columns:
     return rotated(heading, np.array([1.0, 0.0, 0.0]), lift)
 
 
-def _thigh(leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet) -> tuple[Columns, Jet]:
+def _thigh(
+    leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
+) -> tuple[Columns, Jet]:
     """World frame of the thigh, and the bend of the knee [rad]."""
     l1, l2 = leg.lengths
     length = square.root()
     n = scaled(line, length.reciprocal())
     x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
-    r = (-(x * x) + l1**2).positive_root()
+    r = (-(x * x) + l1**2).positive_root(rounding)
     side = _knee_side(n, plant, swivel)
     along = unit(added(scaled(n, x), scaled(side, r)))
     hinge = cross(side, n)

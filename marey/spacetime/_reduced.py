@@ -20,6 +20,9 @@ from marey.spacetime._result import SpacetimeResult
 DEEPER_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
 FILM_HZ: Final = 60.0
 PATIENCE: Final = 80  # iterations before the next attempt
+TOLERANCE: Final = 1e-4  # on scaled rows
+SOFT_TOLERANCE: Final = 1e-3  # of a search that only gives the start of another
+SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, where an exact one cannot bend again
 SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
 LOOKS: Final = 3  # how often the solver is told to look where the dense check found forces that nothing gives
 LOOK_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
@@ -40,16 +43,9 @@ class Attempt:
 
 LADDER: Final = (
     Attempt("the crouched hold"),
-    Attempt("short steps", trust=SHORT_STEPS),
-    Attempt("a deeper crouch", deeper_m=DEEPER_M),
-    Attempt("no physics first", stages=2, trust=SHORT_STEPS),
-    Attempt("physics first, torques later", deeper_m=DEEPER_M, torque_later=True),
-)
-GAIT_LADDER: Final = (
     Attempt("no physics first", stages=2),
-    Attempt("no physics first, short steps", stages=2, trust=SHORT_STEPS),
-    Attempt("no physics first, a deeper crouch", stages=2, deeper_m=DEEPER_M, trust=SHORT_STEPS),
-    Attempt("physics first, torques later", torque_later=True, trust=SHORT_STEPS),
+    Attempt("a deeper crouch, short steps", deeper_m=DEEPER_M, trust=SHORT_STEPS),
+    Attempt("physics first, torques later", deeper_m=DEEPER_M, torque_later=True),
 )
 
 
@@ -75,13 +71,14 @@ class Search:
         """Pose the problem, with some settings changed."""
         return build(self.problem, self.behaviour, replace(self.settings, **changes))
 
-    def solve(self, built: Built, start: FloatArray, trust: float = 0.5) -> SQPResult:
+    def solve(self, built: Built, start: FloatArray, trust: float, tolerance: float = TOLERANCE) -> SQPResult:
         """Solve once."""
         result = solve_sqp(
             built.programme,
             start,
             method="fang2003" if self.solver == "fang2003" else "sl1qp",
             max_iterations=min(self.problem.max_iterations, PATIENCE),
+            tolerance=tolerance,
             time_limit_s=self.left_s,
             trust=trust,
             on_iteration=self.on_iteration,
@@ -105,16 +102,16 @@ def optimize_reduced(
 ) -> SpacetimeResult:
     """Optimise a motion in the space of a behaviour.
 
-    Jumps are solved at once from a crouched hold, gaits first without physics. A search that does not converge is begun
-    again: with shorter steps, from a deeper crouch, without physics or without torques first; the attempt with the
-    smallest violation is kept. Where the dense check then finds forces that nothing gives, the solver is told to
-    look there and goes on.
+    The search begins at a crouched hold, at first with the corner of the stretched leg rounded off: an exact one has no
+    derivative by which an overstretched leg could bend again. A search that does not converge is begun again: without
+    physics first, from a deeper crouch, without torques first; the attempt with the smallest violation is kept. Where
+    the dense check then finds forces that nothing gives, the solver is told to look there and goes on.
 
     Args:
         problem: phases, plants, keys, weights; ``basis`` names the behaviour's file.
         behaviour: instead of ``problem.basis``.
         settings: roll of the feet, limits of forces, depth of the guess; by default what the contacts suggest.
-        stages: 1 or 2 instead of what the contacts suggest; 2 solves without physics first ([Safonova2006]_ §3.1.5).
+        stages: 1 or 2, without further attempts; 2 solves without physics first ([Safonova2006]_ §3.1.5).
         warm_start: a motion of the behaviour's skeleton to begin from.
         on_iteration: sees every iteration; returns True to stop.
         time_limit_s: wall time [s] of the whole.
@@ -125,7 +122,7 @@ def optimize_reduced(
     posed = settings or settings_for(problem)
     search = Search(problem, space, posed, on_iteration, time_limit_s, solver, perf_counter())
     best: tuple[Built, SQPResult] | None = None
-    for attempt in _ladder(problem, stages, warm_start):
+    for attempt in _ladder(stages, warm_start):
         if best is not None and search.left_s == 0.0:
             break
         built, result = _attempt(search, attempt, warm_start)
@@ -138,12 +135,10 @@ def optimize_reduced(
     return _answer(built, result, search.iterations, perf_counter() - search.begin, rate_hz)
 
 
-def _ladder(problem: Problem, stages: int | None, warm_start: Motion | None) -> tuple[Attempt, ...]:
+def _ladder(stages: int | None, warm_start: Motion | None) -> tuple[Attempt, ...]:
     if warm_start is not None:
         return (Attempt("the given motion"),)
-    gait = any(len(phase.contacts) == 1 for phase in problem.phases)
-    ladder = GAIT_LADDER if gait else LADDER
-    return ladder if stages is None else (replace(ladder[0], stages=stages),)
+    return LADDER if stages is None else (replace(LADDER[0], stages=stages),)
 
 
 def load_basis(problem: Problem) -> BehaviourSpace:
@@ -173,9 +168,12 @@ def _attempt(search: Search, attempt: Attempt, warm_start: Motion | None) -> tup
         start = warm_vector(built, warm_start)
     if attempt.stages == 2 or attempt.torque_later:
         easier = replace(search.problem, objective=replace(search.problem.objective, torque=0.0))
-        settings = replace(search.settings, crouch_m=crouch, has_physics=attempt.stages != 2)
-        start = search.solve(build(easier, search.behaviour, settings), start).x
-    return built, search.solve(built, start, attempt.trust)
+        settings = replace(search.settings, crouch_m=crouch, has_physics=attempt.stages != 2, rounding=SOFT_ROUNDING)
+        start = search.solve(build(easier, search.behaviour, settings), start, 0.5, SOFT_TOLERANCE).x
+    soft = search.solve(search.build(crouch_m=crouch, rounding=SOFT_ROUNDING), start, attempt.trust, SOFT_TOLERANCE)
+    if soft.status is SolveStatus.STOPPED:
+        return built, replace(search.solve(built, soft.x, attempt.trust, 1.0), status=SolveStatus.STOPPED)
+    return built, search.solve(built, soft.x, SHORT_STEPS)
 
 
 def _look_again(search: Search, built: Built, result: SQPResult) -> tuple[Built, SQPResult]:

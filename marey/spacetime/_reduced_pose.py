@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.dynamics import JointTree, com_motion
 from marey.spacetime._jets import JetFunction
-from marey.spacetime._limbs import AXES, NUM_ANGLES, NUM_OUTPUTS, Leg, record_leg
+from marey.spacetime._limbs import AXES, NUM_ANGLES, NUM_OUTPUTS, STRETCH_ROUNDING, Leg, record_leg
 from marey.spacetime._reduced_layout import LEG_SLOTS
 from marey.spacetime._reduced_nodes import FREE, Nodes
 
@@ -78,9 +78,12 @@ class PoseState:
 class PoseMap:
     """Evaluates poses at fixed nodes, as often as asked."""
 
-    def __init__(self, space: Space, nodes: Nodes) -> None:
+    def __init__(self, space: Space, nodes: Nodes, rounding: float = STRETCH_ROUNDING) -> None:
         self.space, self.nodes = space, nodes
-        self.functions: tuple[JetFunction, JetFunction] = (record_leg(space.legs[0]), record_leg(space.legs[1]))
+        self.functions: tuple[JetFunction, JetFunction] = (
+            record_leg(space.legs[0], rounding),
+            record_leg(space.legs[1], rounding),
+        )
         self.planted = [np.flatnonzero(nodes.feet[:, leg] != FREE) for leg in (0, 1)]
         self.flying = np.flatnonzero(nodes.is_flight)
         self._constant = self._constant_part()

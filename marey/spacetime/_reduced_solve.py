@@ -9,6 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.spacetime._behaviour import BehaviourSpace
+from marey.spacetime._limbs import STRETCH_ROUNDING
 from marey.spacetime._limbs_tree import SIDES, leg_of, root_dofs
 from marey.spacetime._problem import Problem
 from marey.spacetime._reduced_frame import FrameMaker
@@ -49,6 +50,7 @@ class ReducedSettings:
     crouch_m: float = CROUCH_M
     lean_m: float = LEAN_M
     has_physics: bool = True
+    rounding: float = STRETCH_ROUNDING  # of stretched legs
     looks: tuple[tuple[int, float], ...] = ()  # phase and time [s] of further nodes
     border_weight: float = 0.3
 
@@ -128,5 +130,5 @@ def make_scene(
     """What rows and objective work with at some nodes."""
     supports = build_supports(layout, nodes, space.legs, settings.limits)
     has_torque = problem.objective.torque > 0.0 and settings.has_physics
-    maker = FrameMaker(PoseMap(space, nodes), supports, gravity=problem.gravity, has_torque=has_torque)
+    maker = FrameMaker(PoseMap(space, nodes, settings.rounding), supports, gravity=problem.gravity, has_torque=has_torque)
     return Scene(behaviour, space, layout, nodes, supports, maker, Variables(layout), problem.gravity)
