@@ -180,7 +180,7 @@ def leap() -> Problem:
         Phase("land", 0.35, (Contact("right_foot", (-0.09, 0.0, 0.9), friction=1.0),)),
     )
     trunk = {"pitch": (-0.2, 0.5), "roll": (-0.25, 0.25), "yaw": (-0.5, 0.5)}
-    return Problem("leap", phases, objective=Objective(accel=1.0, prior=0.3), guess="run", limits=trunk)
+    return Problem("leap", phases, objective=Objective(accel=1.0, prior=2.0), guess="run", limits=trunk)
 
 
 @dataclass(frozen=True)
