@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, IntArray
 from marey.motion import Contacts, Motion, headings
 from marey.picture._body import placed_capsules
 from marey.picture._camera import view_axes
@@ -24,16 +24,23 @@ EVEN_SHARE: Final = 0.3  # [-] of time, the rest of movement, when instants are 
 def ground_level(motion: Motion, contacts: Contacts | None = None) -> float:
     """Height [m] at which the drawn body stands: its usual lowest point while something touches the ground.
 
-    This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. For a clip
-    without any contact it is the lowest point of all.
+    This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. Hands do not
+    count, since they also hold bars. For a clip whose feet never touch it is the lowest point of all.
     """
-    touching = np.arange(motion.num_frames)
-    if contacts is not None and contacts.active.any():
-        touching = np.flatnonzero(contacts.active.any(axis=1))
+    standing = _standing(contacts, motion.num_frames)
+    touching = np.flatnonzero(standing) if standing.any() else np.arange(motion.num_frames)
     frames = touching[np.unique(np.linspace(0, len(touching) - 1, MAX_SAMPLES).round().astype(np.int64))]
     body, starts, ends = placed_capsules(motion, frames)
     lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
-    return float(np.percentile(lowest, SOLE_PERCENT if contacts is not None and contacts.active.any() else 0.0))
+    return float(np.percentile(lowest, SOLE_PERCENT if standing.any() else 0.0))
+
+
+def _standing(contacts: Contacts | None, num_frames: int) -> BoolArray:
+    """Frames ``(F,)`` in which something other than a hand touches."""
+    if contacts is None:
+        return np.zeros(num_frames, dtype=np.bool_)
+    feet = [k for k, name in enumerate(contacts.names) if "hand" not in name]
+    return contacts.active[:, feet].any(axis=1)
 
 
 def main_heading(motion: Motion) -> float:
