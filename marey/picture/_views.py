@@ -40,7 +40,7 @@ def _standing(contacts: Contacts | None, num_frames: int) -> BoolArray:
     if contacts is None:
         return np.zeros(num_frames, dtype=np.bool_)
     feet = [k for k, name in enumerate(contacts.names) if "hand" not in name]
-    return contacts.active[:, feet].any(axis=1)
+    return np.any(contacts.active[:, feet], axis=1)
 
 
 def main_heading(motion: Motion) -> float:
