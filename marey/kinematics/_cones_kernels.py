@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import (
-    Checked,
+from marey.kinematics._limits_kernels import Checked, clamped, nearest_turn, pulled_back
+from marey.lie._rotation_kernels import (
     Quaternion,
     Vector,
-    clamped,
     conjugate,
     exp,
     log,
     multiply,
-    nearest_turn,
-    pulled_back,
     quaternion_at,
     rotate,
     write_rotation,

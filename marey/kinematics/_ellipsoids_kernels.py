@@ -5,18 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import (
-    Checked,
-    Vector,
-    conjugate,
-    exp,
-    log,
-    multiply,
-    pulled_back,
-    quaternion_at,
-    rotate,
-    write_rotation,
-)
+from marey.kinematics._limits_kernels import Checked, pulled_back
+from marey.lie._rotation_kernels import Vector, conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
 
 REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
 ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual

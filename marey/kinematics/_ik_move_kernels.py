@@ -8,7 +8,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_layout import Box, Lists, Springs
-from marey.kinematics._ik_state_kernels import exponential, logarithm, product, right_jacobian, turned, turned_back
+from marey.kinematics._ik_state_kernels import right_jacobian, turned, turned_back
+from marey.lie._rotation_kernels import exponential, logarithm, product
 
 WHOLE_TURN = 2.0 * np.pi - 1e-3  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_layout import ORIENTATION, Layout, Pace
-from marey.kinematics._ik_state_kernels import exponential, logarithm, product
+from marey.lie._rotation_kernels import exponential, logarithm, product
 
 STILL_RAD = 0.01  # [rad] goals that do not move: a tolerance of 1 mm turns a limb by about this
 

@@ -8,61 +8,19 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_layout import COM, LOOK_AT, ORIENTATION, POINT, Layout, Mass, Springs, Tree
-
-Three = tuple[float, float, float]
-Four = tuple[float, float, float, float]
+from marey.lie._rotation_kernels import Vector, logarithm, product, rotated
 
 
 @kernel
-def exponential(x: float, y: float, z: float) -> Four:
-    """Unit quaternion of a rotation vector."""
-    square = x * x + y * y + z * z
-    half = 0.5 * sqrt(square)
-    scale = 0.5 * sin(half) / half if square > 1e-200 else 0.5
-    return cos(half), scale * x, scale * y, scale * z
-
-
-@kernel
-def logarithm(w: float, x: float, y: float, z: float) -> Three:
-    """Rotation vector, at most π long, of a unit quaternion or of its opposite."""
-    sine = sqrt(x * x + y * y + z * z)
-    if sine < 1e-150:
-        return 0.0, 0.0, 0.0
-    scale = 2.0 * atan2(sine, abs(w)) / sine
-    if w < 0.0:
-        scale = -scale
-    return scale * x, scale * y, scale * z
-
-
-@kernel
-def product(a: float, b: float, c: float, d: float, w: float, x: float, y: float, z: float) -> Four:
-    """Hamilton product."""
-    return (
-        a * w - b * x - c * y - d * z,
-        a * x + b * w + c * z - d * y,
-        a * y - b * z + c * w + d * x,
-        a * z + b * y - c * x + d * w,
-    )
-
-
-@kernel
-def turned(q: FloatArray, j: int, a: float, b: float, c: float) -> Three:
+def turned(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
     """Turn a vector by the j-th of some unit quaternions."""
-    w, x, y, z = q[j, 0], q[j, 1], q[j, 2], q[j, 3]
-    r = 2.0 * (y * c - z * b)
-    s = 2.0 * (z * a - x * c)
-    t = 2.0 * (x * b - y * a)
-    return a + w * r + (y * t - z * s), b + w * s + (z * r - x * t), c + w * t + (x * s - y * r)
+    return rotated(q[j, 0], q[j, 1], q[j, 2], q[j, 3], a, b, c)
 
 
 @kernel
-def turned_back(q: FloatArray, j: int, a: float, b: float, c: float) -> Three:
+def turned_back(q: FloatArray, j: int, a: float, b: float, c: float) -> Vector:
     """Turn a vector by the inverse of the j-th of some unit quaternions."""
-    w, x, y, z = q[j, 0], -q[j, 1], -q[j, 2], -q[j, 3]
-    r = 2.0 * (y * c - z * b)
-    s = 2.0 * (z * a - x * c)
-    t = 2.0 * (x * b - y * a)
-    return a + w * r + (y * t - z * s), b + w * s + (z * r - x * t), c + w * t + (x * s - y * r)
+    return rotated(q[j, 0], -q[j, 1], -q[j, 2], -q[j, 3], a, b, c)
 
 
 @kernel
@@ -122,7 +80,7 @@ def forward(tree: Tree, root: FloatArray, wxyz: FloatArray, positions: FloatArra
 
 
 @kernel
-def mass_centre(mass: Mass, positions: FloatArray, world: FloatArray) -> Three:
+def mass_centre(mass: Mass, positions: FloatArray, world: FloatArray) -> Vector:
     """Centre of mass in world [m]."""
     x = y = z = 0.0
     for i in range(mass.joints.shape[0]):
@@ -133,7 +91,7 @@ def mass_centre(mass: Mass, positions: FloatArray, world: FloatArray) -> Three:
 
 
 @kernel
-def look_residual(aim: Three, away: Three) -> Three:
+def look_residual(aim: Vector, away: Vector) -> Vector:
     """Rotation vector [rad] of the shortest arc from the unit vector ``aim`` to the direction of ``away``."""
     far = sqrt(away[0] ** 2 + away[1] ** 2 + away[2] ** 2)
     if far < 1e-9:
@@ -151,7 +109,7 @@ def look_residual(aim: Three, away: Three) -> Three:
 
 
 @kernel
-def orientation_residual(targets: FloatArray, b: int, world: FloatArray, j: int) -> Three:
+def orientation_residual(targets: FloatArray, b: int, world: FloatArray, j: int) -> Vector:
     """Rotation vector [rad] in world axes from how a joint is turned to how it shall be."""
     w, x, y, z = product(
         targets[b, 0],

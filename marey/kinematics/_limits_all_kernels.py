@@ -10,7 +10,7 @@ from marey.kinematics._ellipsoids_kernels import check_ellipsoids
 from marey.kinematics._limits_field_kernels import check_quaternion_field
 from marey.kinematics._limits_kernels import Checked, check_box, check_euler_box
 from marey.kinematics._limits_tables import BOX, BUMPS, CONES, ELLIPSOIDS, EULER, FIELDS, REACH, Bounds, Tables
-from marey.kinematics._sdf_kernels import check_fields
+from marey.kinematics._sdf_chart_kernels import check_fields
 
 HOW = (2, True, True)  # as ``SdfLimits`` projects: two steps, divided by the slope, and the way to a feasible node
 HELD_RAD = 1e-9  # [rad] a pose inside the limits to this is inside

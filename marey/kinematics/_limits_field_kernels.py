@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.kinematics._limits_kernels import (
-    Checked,
-    Vector,
-    conjugate,
-    multiply,
-    quaternion_at,
-    write_rotation,
-)
+from marey.kinematics._limits_kernels import Checked
+from marey.lie._rotation_kernels import Vector, conjugate, multiply, quaternion_at, write_rotation
 
 BISECTIONS = 40  # of the way to the nearest sample: below a double's rounding of an angle
 

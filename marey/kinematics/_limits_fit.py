@@ -176,7 +176,7 @@ def _estimate(joint: str, rotations: SO3, trim: float, margin_rad: float) -> Joi
         axis = vectors[:, -1] * np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])
         low, high = circular_interval(rotations.twist_angle(axis), trim=trim, margin_rad=margin_rad)
         return JointEstimate(joint, "hinge", axis, np.array([low, 0.0, 0.0]), np.array([high, 0.0, 0.0]))
-    from marey.kinematics._sdf_kernels import ZYZ, chart_coordinates, unwrapped
+    from marey.kinematics._sdf_chart_kernels import ZYZ, chart_coordinates, unwrapped
 
     angles = unwrapped(chart_coordinates(rotations.wxyz, ZYZ))
     bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]

@@ -1,4 +1,4 @@
-"""Compiled arithmetic of single rotations, and the box limits built on it.
+"""Compiled boxes of rotation vectors and of Euler angles.
 
 The compiler's cache watches each file alone: kernels elsewhere call these, so after a change here delete
 ``__pycache__``.
@@ -9,65 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
+from marey.lie._rotation_kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exp,
+    log,
+    multiply,
+    quaternion_at,
+    rotate,
+    write_rotation,
+)
 
-Quaternion = tuple[float, float, float, float]
-Vector = tuple[float, float, float]
 Checked = tuple[FloatArray, FloatArray, FloatArray]
 
 TURN = 2.0 * np.pi
 LOCK_COS = 1e-9  # [-] cosine of the middle Euler angle below which the gradient is capped: gimbal lock
-
-
-@kernel
-def multiply(p: Quaternion, q: Quaternion) -> Quaternion:
-    """Product of two quaternions."""
-    a, b, c, d = p
-    w, x, y, z = q
-    return (
-        a * w - b * x - c * y - d * z,
-        a * x + b * w + c * z - d * y,
-        a * y - b * z + c * w + d * x,
-        a * z + b * y - c * x + d * w,
-    )
-
-
-@kernel
-def conjugate(q: Quaternion) -> Quaternion:
-    """Inverse of a unit quaternion."""
-    return q[0], -q[1], -q[2], -q[3]
-
-
-@kernel
-def rotate(q: Quaternion, v: Vector) -> Vector:
-    """Turn a vector."""
-    w, x, y, z = q
-    r = 2.0 * (y * v[2] - z * v[1])
-    s = 2.0 * (z * v[0] - x * v[2])
-    t = 2.0 * (x * v[1] - y * v[0])
-    return v[0] + w * r + (y * t - z * s), v[1] + w * s + (z * r - x * t), v[2] + w * t + (x * s - y * r)
-
-
-@kernel
-def log(q: Quaternion) -> Vector:
-    """Rotation vector of the nearer of ``q`` and ``-q``."""
-    w, x, y, z = q
-    sine = np.sqrt(x * x + y * y + z * z)
-    if sine < 1e-150:
-        return 0.0, 0.0, 0.0
-    factor = 2.0 * np.arctan2(sine, abs(w)) / sine
-    if w < 0.0:
-        factor = -factor
-    return factor * x, factor * y, factor * z
-
-
-@kernel
-def exp(v: Vector) -> Quaternion:
-    """Unit quaternion of a rotation vector."""
-    angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    if angle < 1e-150:
-        return 1.0, 0.0, 0.0, 0.0
-    scale = np.sin(0.5 * angle) / angle
-    return np.cos(0.5 * angle), scale * v[0], scale * v[1], scale * v[2]
 
 
 @kernel
@@ -82,19 +39,6 @@ def pulled_back(v: Vector, g: Vector) -> Vector:
     c0, c1, c2 = v[1] * g[2] - v[2] * g[1], v[2] * g[0] - v[0] * g[2], v[0] * g[1] - v[1] * g[0]
     d0, d1, d2 = v[1] * c2 - v[2] * c1, v[2] * c0 - v[0] * c2, v[0] * c1 - v[1] * c0
     return g[0] - 0.5 * c0 + k * d0, g[1] - 0.5 * c1 + k * d1, g[2] - 0.5 * c2 + k * d2
-
-
-@kernel
-def quaternion_at(rows: FloatArray, i: int) -> Quaternion:
-    """Row of an array ``(N, 4)``."""
-    return rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3]
-
-
-@kernel
-def write_rotation(out: FloatArray, q: Quaternion) -> None:
-    """Put a quaternion, normalised, into a row."""
-    scale = 1.0 / np.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
-    out[0], out[1], out[2], out[3] = scale * q[0], scale * q[1], scale * q[2], scale * q[3]
 
 
 @kernel

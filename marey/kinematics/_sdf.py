@@ -101,7 +101,7 @@ class SdfLimits(JointLimits):
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Look up the fields; step along their gradients."""
-        from marey.kinematics._sdf_kernels import check_fields
+        from marey.kinematics._sdf_chart_kernels import check_fields
 
         check: Any = check_fields
         out, violation, gradient = check(flat_wxyz(rotations), *self._tables, (2, True, True))
@@ -247,7 +247,7 @@ def _principal_axes(logs: FloatArray) -> FloatArray:
 
 def _chart(vectors: FloatArray, centre: SO3, frame: SO3, metric: Metric) -> tuple[Chart, int]:
     """Chart of a joint and how many axes its grid has; joints with fewer than three freedoms use rotation vectors."""
-    from marey.kinematics._sdf_kernels import LOG, ZYZ
+    from marey.kinematics._sdf_chart_kernels import LOG, ZYZ
 
     freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
     if metric == "so3" or freedoms < 3:

@@ -27,14 +27,14 @@ class Chart:
 
     def coordinates(self, rotations: SO3) -> FloatArray:
         """Coordinates ``(N, 3)`` [rad] of a batch ``(N,)``; Z-Y-Z angles without jumps from one to the next."""
-        from marey.kinematics._sdf_kernels import ZYZ, chart_coordinates, unwrapped
+        from marey.kinematics._sdf_chart_kernels import ZYZ, chart_coordinates, unwrapped
 
         points = chart_coordinates((self.before @ rotations @ self.after).wxyz, self.kind)
         return unwrapped(points) if self.kind == ZYZ else points
 
     def rotations(self, points: FloatArray) -> SO3:
         """Batch ``(N,)`` of rotations with coordinates ``(N, 3)``."""
-        from marey.kinematics._sdf_kernels import LOG
+        from marey.kinematics._sdf_chart_kernels import LOG
 
         z, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
         if self.kind == LOG:

@@ -8,7 +8,8 @@ from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_kernels import OUT_OF_ITERATIONS, REACHED, STATIONARY, all_reached
 from marey.kinematics._ik_layout import LOOK_AT, ORIENTATION, Layout
 from marey.kinematics._ik_move_kernels import clamp_vector, enter_box, nearer_vector
-from marey.kinematics._ik_state_kernels import exponential, forward, product, residuals, turned
+from marey.kinematics._ik_state_kernels import forward, residuals, turned
+from marey.lie._rotation_kernels import exponential, product
 
 STAY = 1e-6  # [-] pull towards no turn, relative to the data: settles the twist that a single target leaves open
 

@@ -13,15 +13,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics._ik_layout import Layout
 from marey.kinematics._ik_move_kernels import clamp_vector, enter_box, limited_frames
-from marey.kinematics._ik_state_kernels import (
-    exponential,
-    forward,
-    linearise,
-    product,
-    residuals,
-    springs,
-    turned,
-)
+from marey.kinematics._ik_state_kernels import forward, linearise, residuals, springs, turned
+from marey.lie._rotation_kernels import exponential, product
 from marey.models._model_kernels import model_jacobian, model_rotations
 
 

@@ -37,12 +37,9 @@ class PointTask:
 
     def __post_init__(self) -> None:
         goal = _places(self.target_world, "target_world")
-        object.__setattr__(self, "target_world", goal)
-        object.__setattr__(self, "goal", goal)
         point, weight = _place(self.point, "point"), _weight(self.weight)
-        object.__setattr__(self, "point", point)
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "key", ("point", self.joint, *_bits(point, weight), _level(self.priority)))
+        key = ("point", self.joint, *_bits(point, weight), _level(self.priority))
+        _keep(self, target_world=goal, goal=goal, point=point, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +57,8 @@ class OrientationTask:
         if len(self.target.shape) > 1:
             raise InputError(f"target has batch {self.target.shape}", "Give one rotation, or one for each frame")
         weight = _weight(self.weight)
-        object.__setattr__(self, "goal", self.target.wxyz)
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "key", ("orientation", self.joint, *_bits(weight), _level(self.priority)))
+        key = ("orientation", self.joint, *_bits(weight), _level(self.priority))
+        _keep(self, goal=self.target.wxyz, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,16 +76,12 @@ class LookAtTask:
 
     def __post_init__(self) -> None:
         goal = _places(self.target_world, "target_world")
-        object.__setattr__(self, "target_world", goal)
-        object.__setattr__(self, "goal", goal)
         axis, point, weight = _place(self.axis, "axis"), _place(self.point, "point"), _weight(self.weight)
         length = float(np.linalg.norm(axis))
         if length < 1e-12:
             raise InputError("axis is zero", "Give the direction of the gaze in the joint's frame")
-        object.__setattr__(self, "axis", frozen(axis / length, name="axis"))
-        object.__setattr__(self, "point", point)
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "key", ("look", self.joint, *_bits(axis, point, weight), _level(self.priority)))
+        key, axis = ("look", self.joint, *_bits(axis, point, weight), _level(self.priority)), axis / length
+        _keep(self, target_world=goal, goal=goal, axis=frozen(axis, name="axis"), point=point, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,11 +96,9 @@ class ComTask:
 
     def __post_init__(self) -> None:
         goal = _places(self.target_world, "target_world")
-        object.__setattr__(self, "target_world", goal)
-        object.__setattr__(self, "goal", goal)
         weight = _weight(self.weight)
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "key", ("com", *_bits(weight), _level(self.priority)))
+        key = ("com", *_bits(weight), _level(self.priority))
+        _keep(self, target_world=goal, goal=goal, weight=weight, key=key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,9 +121,8 @@ class PoseTask:
         for name, value in (("weight", self.weight), ("root_weight", self.root_weight)):
             if not (isfinite(value) and value >= 0.0):
                 raise InputError(f"{name} is {value}", "Give a number that is not negative")
-        object.__setattr__(self, "goal", NOWHERE)
         spec = (id(self.pose), self.joints, self.weight, self.root_weight)
-        object.__setattr__(self, "key", ("pose", *spec, _level(self.priority)))
+        _keep(self, goal=NOWHERE, key=("pose", *spec, _level(self.priority)))
 
 
 Task = PointTask | OrientationTask | LookAtTask | ComTask | PoseTask
@@ -144,6 +133,12 @@ def weight_matrix(weight: Weight) -> FloatArray:
     """Return the matrix W ``(3, 3)`` that a task's weight stands for."""
     given = np.asarray(weight, dtype=np.float64)
     return given * np.eye(3) if given.ndim == 0 else np.diag(given) if given.ndim == 1 else given
+
+
+def _keep(task: object, **values: object) -> None:
+    """Set fields of a frozen task: what was given, checked."""
+    for name, value in values.items():
+        object.__setattr__(task, name, value)
 
 
 def _weight(weight: Weight) -> Weight:

@@ -5,93 +5,23 @@ Single poses for solvers in a loop, and batches of them. [Tournier2011]_ §8.2.2
 
 from __future__ import annotations
 
-from math import atan2, cos, sin, sqrt
+from math import cos, sin
 
 import numpy as np
 
 from marey.base import FloatArray, kernel
+from marey.lie._rotation_kernels import Quaternion, Vector, exponential, product, right_jacobian_times, rotated
 from marey.models._arrays import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT
 
-Three = tuple[float, float, float]
-Four = tuple[float, float, float, float]
-
-SERIES_BELOW = 1.0  # [rad^2] the series below has all its digits there, and the closed form loses none above
-
 
 @kernel
-def sine_over(theta: float) -> float:
-    r"""Return :math:`\sin\theta/\theta`."""
-    return sin(theta) / theta if theta > 1e-150 else 1.0
-
-
-@kernel
-def third_stumpff(square: float) -> float:
-    r"""Return :math:`(\theta-\sin\theta)/\theta^3` from :math:`\theta^2`."""
-    if square < SERIES_BELOW:
-        total = 1.0
-        for j in range(9, 0, -1):
-            total = 1.0 - square * total / ((2 * j + 2) * (2 * j + 3))
-        return total / 6.0
-    theta = sqrt(square)
-    return (theta - sin(theta)) / (theta * square)
-
-
-@kernel
-def exponential(x: float, y: float, z: float) -> Four:
-    """Unit quaternion of a rotation vector."""
-    half = 0.5 * sqrt(x * x + y * y + z * z)
-    scale = 0.5 * sine_over(half)
-    return cos(half), scale * x, scale * y, scale * z
-
-
-@kernel
-def logarithm(w: float, x: float, y: float, z: float) -> Three:
-    """Rotation vector, at most π long, of a unit quaternion or of its opposite."""
-    sine = sqrt(x * x + y * y + z * z)
-    if sine == 0.0:
-        return 0.0, 0.0, 0.0
-    scale = 2.0 * atan2(sine, abs(w)) / sine
-    if w < 0.0:
-        scale = -scale
-    return scale * x, scale * y, scale * z
-
-
-@kernel
-def product(a: FloatArray, w: float, x: float, y: float, z: float) -> Four:
-    """Hamilton product of the quaternion ``a`` and ``(w, x, y, z)``."""
-    return (
-        a[0] * w - a[1] * x - a[2] * y - a[3] * z,
-        a[0] * x + a[1] * w + a[2] * z - a[3] * y,
-        a[0] * y - a[1] * z + a[2] * w + a[3] * x,
-        a[0] * z + a[1] * y - a[2] * x + a[3] * w,
-    )
-
-
-@kernel
-def turned_back(w: float, x: float, y: float, z: float, a: float, b: float, c: float) -> Three:
+def turned_back(w: float, x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     """Turn a vector ``(a, b, c)`` by the inverse of a unit quaternion."""
-    r = 2.0 * (z * b - y * c)
-    s = 2.0 * (x * c - z * a)
-    t = 2.0 * (y * a - x * b)
-    return a + w * r - (y * t - z * s), b + w * s - (z * r - x * t), c + w * t - (x * s - y * r)
+    return rotated(w, -x, -y, -z, a, b, c)
 
 
 @kernel
-def right_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Three:
-    r"""Return :math:`J_r(\xi)\,v = v - c_2\,\xi\times v + c_3\,\xi\times(\xi\times v)`, ``xi = (x, y, z)``."""
-    square = x * x + y * y + z * z
-    half_sinc = sine_over(0.5 * sqrt(square))
-    c2, c3 = 0.5 * half_sinc * half_sinc, third_stumpff(square)
-    p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
-    return (
-        a - c2 * p + c3 * (y * r - z * q),
-        b - c2 * q + c3 * (z * p - x * r),
-        c - c2 * r + c3 * (x * q - y * p),
-    )
-
-
-@kernel
-def combination(basis: FloatArray, j: int, x: FloatArray) -> Three:
+def combination(basis: FloatArray, j: int, x: FloatArray) -> Vector:
     """Sum of the modes of joint ``j``, each times its coordinate."""
     a = b = c = 0.0
     for i in range(x.shape[0]):
@@ -102,7 +32,7 @@ def combination(basis: FloatArray, j: int, x: FloatArray) -> Three:
 
 
 @kernel
-def euler_quaternion(x: float, y: float, z: float) -> Four:
+def euler_quaternion(x: float, y: float, z: float) -> Quaternion:
     r"""Unit quaternion of :math:`R_z R_y R_x`."""
     cx, sx, cy, sy, cz, sz = cos(x / 2), sin(x / 2), cos(y / 2), sin(y / 2), cos(z / 2), sin(z / 2)
     return (
@@ -124,12 +54,12 @@ def model_rotations(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: Floa
             for i in range(x.shape[0]):
                 q[0], q[1], q[2], q[3] = w, u, v, t
                 ew, ex, ey, ez = exponential(basis[j, 0, i] * x[i], basis[j, 1, i] * x[i], basis[j, 2, i] * x[i])
-                w, u, v, t = product(q, ew, ex, ey, ez)
+                w, u, v, t = product(q[0], q[1], q[2], q[3], ew, ex, ey, ez)
         else:
             a, b, c = combination(basis, j, x)
             if kind == LINEAR_TANGENT:
                 ew, ex, ey, ez = exponential(a, b, c)
-                w, u, v, t = product(m, ew, ex, ey, ez)
+                w, u, v, t = product(m[0], m[1], m[2], m[3], ew, ex, ey, ez)
             elif kind == EULER_LINEAR:
                 w, u, v, t = euler_quaternion(m[1] + a, m[2] + b, m[3] + c)
             else:
@@ -179,7 +109,7 @@ def _product_columns(basis: FloatArray, j: int, x: FloatArray, out: FloatArray) 
         a, b, c = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
         out[j, 0, i], out[j, 1, i], out[j, 2, i] = turned_back(w, u, v, t, a, b, c)
         after[0], after[1], after[2], after[3] = exponential(a * x[i], b * x[i], c * x[i])
-        w, u, v, t = product(after, w, u, v, t)
+        w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
 
 
 @kernel

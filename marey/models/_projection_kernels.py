@@ -11,25 +11,21 @@ from math import sqrt
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.models._arrays import GEODESIC_PRODUCT
-from marey.models._model_kernels import (
-    combination,
+from marey.lie._rotation_kernels import (
+    Vector,
     exponential,
     logarithm,
-    model_jacobian,
-    model_rotations,
     product,
     right_jacobian_times,
     sine_over,
     third_stumpff,
-    turned_back,
 )
-
-Three = tuple[float, float, float]
+from marey.models._arrays import GEODESIC_PRODUCT
+from marey.models._model_kernels import combination, model_jacobian, model_rotations, turned_back
 
 
 @kernel
-def between(a: FloatArray, b: FloatArray) -> Three:
+def between(a: FloatArray, b: FloatArray) -> Vector:
     r"""Return :math:`\log(a^{-1} b)` of two unit quaternions."""
     w = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
     x = a[0] * b[1] - a[1] * b[0] - a[2] * b[3] + a[3] * b[2]
@@ -58,7 +54,9 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
         for j in range(1, joints):
             m, q = mean_wxyz[j], wxyz[f, j]
             turn[0], turn[1], turn[2], turn[3] = m[0], -m[1], -m[2], -m[3]
-            left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(turn, q[0], q[1], q[2], q[3])
+            left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(
+                turn[0], turn[1], turn[2], turn[3], q[0], q[1], q[2], q[3]
+            )
         for i in range(count):
             x = 0.0
             for j in range(1, joints):
@@ -69,12 +67,14 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
                 a, b, c = -x * basis[j, 0, i], -x * basis[j, 1, i], -x * basis[j, 2, i]
                 turn[0], turn[1], turn[2], turn[3] = exponential(a, b, c)
                 q = left[j]
-                left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(turn, q[0], q[1], q[2], q[3])
+                left[j, 0], left[j, 1], left[j, 2], left[j, 3] = product(
+                    turn[0], turn[1], turn[2], turn[3], q[0], q[1], q[2], q[3]
+                )
     return out
 
 
 @kernel
-def inverse_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Three:
+def inverse_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     r"""Return :math:`J_r^{-1}(\rho)\,v = v + \frac12\rho\times v + d\,\rho\times(\rho\times v)`."""
     quarter = 0.25 * (x * x + y * y + z * z)
     half_sinc = sine_over(0.5 * sqrt(quarter))
@@ -183,4 +183,4 @@ def _product_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> N
             s = 3 * i + n
             row[0, s], row[1, s], row[2, s] = turned_back(w, u, v, t, x[i] * p, x[i] * q, x[i] * r)
         after[0], after[1], after[2], after[3] = exponential(a, b, c)
-        w, u, v, t = product(after, w, u, v, t)
+        w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)

@@ -10,8 +10,8 @@ import pytest
 from marey.base import FloatArray, InputError
 from marey.kinematics import LimitMesh, build_field, field_from_mesh, make_grid
 from marey.kinematics._sculpt import icosphere, load_obj
+from marey.kinematics._sdf_chart_kernels import LOG, ZYZ
 from marey.kinematics._sdf_field import Grid, field_from_function, nearest_of, unsigned_field
-from marey.kinematics._sdf_kernels import LOG, ZYZ
 from marey.kinematics._sdf_sample import Chart, inlier_pieces, sample_motion
 from marey.lie import SO3, geodesic_distance
 

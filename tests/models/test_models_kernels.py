@@ -33,7 +33,7 @@ sizes = st.floats(-9.0, 0.0).map(lambda e: 10.0**e)
 
 @given(v=vectors, a=vectors, size=sizes)
 def test_jacobians_of_the_kernels_are_those_of_the_library(v, a, size):
-    from marey.models._model_kernels import right_jacobian_times
+    from marey.lie._rotation_kernels import right_jacobian_times
     from marey.models._projection_kernels import inverse_jacobian_times
 
     xi, tangent = size * np.array(v), np.array(a)
@@ -43,14 +43,14 @@ def test_jacobians_of_the_kernels_are_those_of_the_library(v, a, size):
 
 @given(theta=st.floats(-12.0, 0.79).map(lambda e: 10.0**e))
 def test_the_third_stumpff_function_keeps_its_digits_across_the_switch(theta):
-    from marey.models._model_kernels import third_stumpff
+    from marey.lie._rotation_kernels import third_stumpff
 
     assert third_stumpff(theta * theta) == pytest.approx(float(stumpff(3, theta)), rel=2e-15)
 
 
 @given(v=vectors)
 def test_logarithm_undoes_exponential_and_takes_the_short_way(v):
-    from marey.models._model_kernels import exponential, logarithm
+    from marey.lie._rotation_kernels import exponential, logarithm
 
     q = np.array(exponential(*v))
     np.testing.assert_allclose(q, SO3.exp(v).wxyz * np.copysign(1.0, q @ SO3.exp(v).wxyz), atol=1e-15)
