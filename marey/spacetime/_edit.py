@@ -12,7 +12,16 @@ from marey.base import ConvergenceError, FloatArray
 from marey.dynamics import Body, ValidityReport
 from marey.motion import Contacts, Motion
 from marey.numerics import SolveStatus, SQPResult, solve_sqp
-from marey.spacetime._edit_goals import Pin, PoseKey, check_pins, goal_frames, key_rows, moved_steps, pin_rows
+from marey.spacetime._edit_goals import (
+    Pin,
+    PoseKey,
+    check_pins,
+    goal_frames,
+    key_rows,
+    moved_steps,
+    near_goals,
+    pin_rows,
+)
 from marey.spacetime._repair import SPAN_S, TOLERANCE, Check, OnIteration
 from marey.spacetime._repair_programme import DisplacementProgramme
 from marey.spacetime._repair_result import RepairResult, changes
@@ -53,7 +62,8 @@ def edit_valid(
         keys: poses at times.
         body: by default ``Body.from_motion(motion)``.
         contacts: by default those of the motion, else detected ones.
-        start_s: where the stretch that may change begins; the start of the clip by default.
+        start_s: where the stretch that may change begins; by default a second before the first goal, if both ends are
+            left open.
         stop_s: where it ends.
         span_s: knot spacing of the displacement [s].
         friction: coefficient of the floor.
@@ -69,8 +79,9 @@ def edit_valid(
         ConvergenceError: the goals were not reached; the message names the worst row.
     """
     began = time.perf_counter()
-    stretch = find_stretch(motion, start_s, stop_s, span_s)
     check = Check.of(motion, body, contacts, friction)
+    around = near_goals(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
+    stretch = find_stretch(motion, *around, span_s)
     before = check.report(motion)
     stage, programme = edit_programme(motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before)
     answer = solve_sqp(

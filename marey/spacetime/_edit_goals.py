@@ -18,6 +18,7 @@ from marey.spacetime._repair_stage import Stage, Step, Stretch, limb_of
 
 SAME_M: Final = 1e-3  # pins that ask for places farther apart contradict one another
 KEY_BAND: Final = 0.01  # [rad], and metres of the root
+AROUND_S: Final = 1.0  # [s] how far from a goal a clip changes
 POSE_TOL: Final = 0.05  # [rad] what the joints of a tree may lose of a key pose
 
 
@@ -98,6 +99,20 @@ def moved_steps(motion: Motion, track: Contacts, pins: Sequence[Pin]) -> tuple[S
                 shift = pin.place - positions[frame, known.index(pin.point)]
                 steps.append(Step(limb_of(pin.point), int(start), int(stop), shift))
     return tuple(steps)
+
+
+def near_goals(
+    motion: Motion, track: Contacts, pins: Sequence[Pin], keys: Sequence[PoseKey]
+) -> tuple[float | None, float | None]:
+    """From a second before the first goal or moved footprint to a second after the last; None at an end of the clip."""
+    steps = moved_steps(motion, track, pins)
+    begins = [goal.time_s for goal in (*pins, *keys)] + [step.start / motion.rate_hz for step in steps]
+    ends = [goal.time_s for goal in (*pins, *keys)] + [step.stop / motion.rate_hz for step in steps]
+    if not begins or min(begins) < 0.0 or max(ends) > motion.duration_s + 1.0 / motion.rate_hz:
+        return None, None  # without goals, or with some that will be refused
+    start, stop = min(begins) - AROUND_S, max(ends) + AROUND_S
+    inside = (start > 0.5 * AROUND_S, stop < motion.duration_s - 0.5 * AROUND_S)
+    return start if inside[0] else None, stop if inside[1] else None
 
 
 def pin_rows(stage: Stage, pins: Sequence[Pin]) -> PointRows:

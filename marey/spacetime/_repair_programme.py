@@ -181,9 +181,9 @@ class DisplacementProgramme:
         return tools.csc_array(tools.kron(total, scaled.T @ (weights[:, None] * scaled)))
 
     def _weights(self) -> FloatArray:
-        """Share of the body that hangs on each coordinate: heavy parts move last ([Fang2003]_ §2.6.2)."""
+        """Root of the share of the body that hangs on each coordinate: heavy parts move last, light ones not alone."""
         masses = np.array([self._tree.far_mass(i) for i in range(self._tree.num_dofs)])
-        return np.maximum(masses / self._tree.mass, LEAST_WEIGHT)
+        return np.sqrt(np.maximum(masses / self._tree.mass, LEAST_WEIGHT))
 
     def _lay_out(self) -> None:
         """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""

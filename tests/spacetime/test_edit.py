@@ -101,6 +101,13 @@ def test_outside_the_stretch_an_edit_changes_no_bit(clip: Motion) -> None:
     assert np.abs(place_of(found.motion, "right_hand", 2.0) - raised(clip).place).max() < 6e-3
 
 
+def test_an_edit_changes_a_second_around_its_goals_and_nothing_else(clip: Motion) -> None:
+    found = edit_valid(clip, [raised(clip)])
+    away = np.abs(clip.times() - 2.0) > 1.0 + 1.0 / clip.rate_hz
+    assert away.any()
+    assert np.array_equal(found.motion.rotations.wxyz[away], clip.rotations.wxyz[away])
+
+
 @pytest.mark.mocap
 def test_pins_are_on_the_skeleton_of_the_clip_although_its_body_has_lost_bones(mocap: Path) -> None:
     motion = load(mocap / "cmu-bvh" / "16_47.bvh")[60:240]
