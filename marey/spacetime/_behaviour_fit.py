@@ -29,6 +29,8 @@ SMOOTH_HZ: Final = 6.0  # [Hz] before velocities and accelerations are taken
 LIFT_LEAD_S: Final = 0.02  # [s] contacts are labelled a little late as feet leave
 MIN_DEVIATION: Final = 0.05  # [rad] of a usual angle
 LIMIT_MARGIN: Final = 0.35  # [rad] beyond what the clips show
+HIP_LIMIT: Final = 2.4  # [rad] of each turn, whatever a noisy clip shows
+ANKLE_LIMIT: Final = 1.2  # [rad]
 TOE_LIMIT: Final = 1.3  # [rad] captured toes jitter and hardly bend; a heel lifts as far as this
 MAX_ACCEL: Final = 2e5  # [rad^2/s^3] what is more in a clip is noise of its joints
 MIXED: Final = 12  # dimensions at which clips are probably of several behaviours
@@ -165,6 +167,10 @@ def _limits(tree: JointTree, samples: list[Sample]) -> tuple[FloatArray, FloatAr
     poses = np.concatenate([s.smooth for s in samples])
     lower = np.maximum(poses.min(axis=0) - LIMIT_MARGIN, tree.lower)
     upper = np.minimum(poses.max(axis=0) + LIMIT_MARGIN, np.where(np.isfinite(tree.upper), tree.upper, np.inf))
+    for side in SIDES:
+        dofs = leg_dofs(tree, side)
+        for part, most in ((dofs[:3], HIP_LIMIT), (dofs[4:7], ANKLE_LIMIT)):
+            lower[part], upper[part] = np.maximum(lower[part], -most), np.minimum(upper[part], most)
     toes = [leg_dofs(tree, side)[7] for side in SIDES]
     lower[toes], upper[toes] = np.minimum(lower[toes], -TOE_LIMIT), np.maximum(upper[toes], TOE_LIMIT)
     return lower, np.maximum(upper, lower + LIMIT_MARGIN)

@@ -132,9 +132,13 @@ def flip_problem(
     basis: str = "flip.safetensors",
     name: str = "back-flip",
 ) -> Problem:
-    """A back flip from standing to standing; straight legs are a pose in the middle of the flight."""
+    """A back flip from standing to standing, without a twist; straight legs are a pose in the middle of the flight."""
     phases = (Phase("push", 0.8, feet(0.0)), Phase("flight", flight_s), Phase("land", 0.8, feet(length_m)))
-    keys = [Key("turn", "flight", 1.0, axis="pitch", lower=-6.6, upper=-5.3)]
+    keys = [
+        Key("turn", "flight", 1.0, axis="pitch", lower=-6.6, upper=-5.6),
+        Key("turn", "flight", None, axis="yaw", lower=-0.3, upper=0.3),
+        Key("turn", "flight", None, axis="roll", lower=-0.3, upper=0.3),
+    ]
     if is_straight:
         angles = {f"{side}Leg": 0.15 for side in ("Left", "Right")}
         angles |= {f"{side}UpLeg_rx": -0.2 for side in ("Left", "Right")}
