@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from marey.base import UnknownNameError
+import numpy as np
 
+from marey.base import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from marey.spacetime import Problem
+
+TURNED_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
 FOLDER: Final = Path(__file__).parent / "problems"
 
 
@@ -25,3 +31,23 @@ def problem_file(name: str) -> Path:
     if name not in problem_names():
         raise UnknownNameError("problem", name, "marey.samples", problem_names())
     return file
+
+
+def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float = 0.0) -> Problem:
+    r"""A jump with both feet, in the space of shipped captures.
+
+    The time in the air is that of a centre of mass that rises by h and falls as far, :math:`T = 2\sqrt{2h/g}`.
+
+    Args:
+        length_m: how far the feet land ahead [m].
+        rise_m: of the centre of mass in the air [m].
+        turn_deg: to the left, in the air.
+    """
+    from marey.dynamics import GRAVITY
+    from marey.spacetime import jump_problem as jump_of
+
+    if not (np.isfinite([length_m, rise_m, turn_deg]).all() and rise_m > 0.0):
+        raise InputError(f"a jump of {length_m} m, {rise_m} m high, {turn_deg}°", "Give finite numbers, a rise above 0")
+    basis = "turn" if abs(turn_deg) > TURNED_DEG else "jump"
+    flight_s = round(2.0 * float(np.sqrt(2.0 * rise_m / GRAVITY)), 3)
+    return jump_of(length_m, turn_deg, flight_s=flight_s, basis=str(FOLDER / f"{basis}.safetensors"))

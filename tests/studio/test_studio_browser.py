@@ -218,3 +218,15 @@ def test_a_stretch_is_repaired_and_opened_as_a_new_clip(page, studio: Studio) ->
     page.get_by_test_id("task").get_by_text("% after").wait_for()
     assert session.document.report is not before
     assert session.document.report.valid_fraction > before.valid_fraction
+
+
+def test_a_jump_is_made_with_its_progress_shown(page, studio: Studio) -> None:
+    page.get_by_role("tab", name="Physics").click()
+    page.get_by_role("button", name="Make this jump").click()
+    page.get_by_test_id("task").get_by_text("iteration").wait_for()
+    wait_until(page, "[...document.querySelectorAll('input')].some(i => i.value.startsWith('jump 1 m'))")
+    page.get_by_test_id("task").get_by_text("wrench residual").wait_for()
+    session = max(studio._sessions.items())[1][1]
+    film = session.document.film
+    assert film.motion.root_positions[-1, 2] - film.motion.root_positions[0, 2] == pytest.approx(1.0, abs=0.15)
+    assert session.document.report.valid_fraction > 0.8
