@@ -31,6 +31,7 @@ from marey.spacetime._reduced_physics import (
 )
 from marey.spacetime._reduced_pose import PoseMap, Space
 from marey.spacetime._reduced_programme import ReducedProgramme
+from marey.spacetime._reduced_refusals import check_reduced
 from marey.spacetime._reduced_support import Limits, build_supports
 from marey.spacetime._reduced_variables import Variables
 
@@ -95,6 +96,7 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
     settings = settings or ReducedSettings()
     space = behaviour_space(behaviour)
     layout = lay_out(problem, behaviour.dimension)
+    check_reduced(problem, layout, space)
     instants = solver_instants(layout, settings.roll, (*key_instants(problem, layout), *settings.looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
     scene = make_scene(problem, behaviour, space, layout, nodes, settings)

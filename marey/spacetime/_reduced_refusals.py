@@ -1,0 +1,51 @@
+"""What the reduced space refuses before it solves anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import InputError
+from marey.spacetime._problem import Problem
+from marey.spacetime._reduced_layout import FEET, Layout
+from marey.spacetime._reduced_pose import Space
+
+SPLIT: Final = 0.95  # of both legs stretched to the sides: no farther can two feet be
+
+
+def check_reduced(problem: Problem, layout: Layout, space: Space) -> None:
+    """Refuse flights at the ends, feet that jump between plants, and plants that no two legs can reach.
+
+    Raises:
+        InputError: with the phase, and the distance where there is one.
+    """
+    for phase in (0, layout.num_phases - 1):
+        if layout.is_flight(phase):
+            raise InputError(
+                f"problem '{problem.name}' {'ends' if phase else 'begins'} in the air ('{problem.phases[phase].name}')",
+                "In the reduced space a motion begins and ends on its feet",
+            )
+    for leg in (0, 1):
+        for first, second in zip(layout.legs[leg][:-1], layout.legs[leg][1:], strict=True):
+            if first.is_stance and second.is_stance:
+                name = problem.phases[second.phases[0]].name
+                raise InputError(
+                    f"{FEET[leg]} has another plant in phase '{name}' without having left the first one",
+                    "Put a phase between them in which it is free, or give both the same plant",
+                )
+    _check_spread(problem, layout, space)
+
+
+def _check_spread(problem: Problem, layout: Layout, space: Space) -> None:
+    hips = float(np.linalg.norm(space.legs[0].hip_offset - space.legs[1].hip_offset))
+    reach = hips + SPLIT * (space.legs[0].reach + space.legs[1].reach)
+    for phase, (left, right) in zip(problem.phases, layout.contacts, strict=True):
+        if left is None or right is None:
+            continue
+        apart = float(np.linalg.norm(np.subtract(left.position, right.position)))
+        if apart > reach:
+            raise InputError(
+                f"the feet of phase '{phase.name}' are planted {apart:.2f} m apart, this body reaches {reach:.2f} m",
+                "Put the plants nearer together",
+            )
