@@ -27,7 +27,6 @@ TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
 MAX_ROUNDS: Final = 5  # of setting down and looking again
 DETECTED_SLACK_S: Final = 0.07  # [s] as the report takes it for detected contacts
 FAR_RAD: Final = 0.35  # [rad] root mean square: more than this is another motion
-FAR: Final = "Little of the clip is left: check its frame rate and its contacts."
 MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
 
 
@@ -142,13 +141,19 @@ class _Search:
         self.answers: list[SQPResult] = []
 
     def set_down(self) -> None:
-        """Move the clip as a whole until it stands level on the floor; what touches is then seen better."""
+        """Move the clip as a whole until it stands level on the floor, if that leaves as much of it green.
+
+        What touches is seen better then, so it is looked at again.
+        """
+        check, now = self.check, self.last
         for _ in range(MAX_ROUNDS):
-            motion = set_down(self.last.motion, self.check.body, self.check.track)
-            if motion is self.last.motion:
-                return
-            self.check = self.check.seen(motion)
-            self.best = self.last = replace(self.last, motion=motion, report=self.check.report(motion))
+            motion = set_down(now.motion, check.body, check.track)
+            if motion is now.motion:
+                break
+            check = check.seen(motion)
+            now = replace(now, motion=motion, report=check.report(motion))
+        if now.merit(self.stretch)[0] <= self.last.merit(self.stretch)[0]:
+            self.check, self.best, self.last = check, now, now
 
     def run(
         self, began: float, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
@@ -187,7 +192,7 @@ class _Search:
             self.best.displacement,
             () if last is None else last.worst,
             tuple(step for answer in self.answers for step in answer.history),
-            FAR if turned > FAR_RAD else "Nothing to do." if last is None or is_green else last.advice,
+            _advice(last, turned, is_green=is_green),
         )
 
     def _pass(self, max_iterations: int, left: float | None, on_iteration: OnIteration | None) -> None:
@@ -211,6 +216,15 @@ class _Search:
         is_further = now.displacement.shape == added.shape
         total = now.displacement + added if is_further else added
         self.last = _State(moved, self.check.report(moved), total)
+
+
+def _advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
+    """What to do next, in a sentence."""
+    if turned_rad > FAR_RAD:
+        return "Little of the clip is left: check its frame rate and its contacts."
+    if last is None or is_green:
+        return "Nothing to do."
+    return "Give contacts= for what is not green yet, or a finer span_s." if last.is_solved else last.advice
 
 
 def _check_contacts(motion: Motion, track: Contacts, report: ValidityReport, stretch: Stretch) -> None:

@@ -17,7 +17,8 @@ from marey.io import load, save
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts
 from marey.numerics import SolveStatus
-from marey.samples import jump, run, walk
+from marey.samples import jump, names, run, walk
+from marey.samples import load as load_sample
 from marey.skeleton import contact_points
 from marey.spacetime import RepairResult, make_valid
 from marey.spacetime._repair_level import set_down
@@ -246,6 +247,13 @@ def test_a_clip_without_plants_is_left_alone() -> None:
     clip = walk()
     nothing = Contacts(("left_toe",), np.zeros((clip.num_frames, 1), dtype=bool))
     assert set_down(lifted(clip), Body.from_motion(clip), nothing).root_positions[0, 1] > clip.root_positions[0, 1]
+
+
+@pytest.mark.skipif("deepmimic/getup_facedown" not in names(), reason="the clips of the samples extra are not here")
+def test_a_body_that_lies_is_not_stood_upright() -> None:
+    found = make_valid(load_sample("deepmimic/getup_facedown"), on_failure="return", max_iterations=8)
+    assert found.after.valid_fraction >= found.before.valid_fraction
+    assert found.change_rad < 0.35
 
 
 # What moves
