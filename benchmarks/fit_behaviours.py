@@ -21,7 +21,9 @@ FOLDER = Path(__file__).parents[1] / "marey" / "samples" / "problems"
 MASS_KG = 75.0
 DIMENSION = 20
 SIXTY_HZ = ("87", "88", "143")
-JUMPS = "118_01 118_02 118_03 118_05 118_06 118_07 118_08 118_10 118_11 118_12 118_13 118_14 118_15 118_16 118_19 118_20"
+JUMPS = (
+    "118_01 118_02 118_03 118_05 118_06 118_07 118_08 118_10 118_11 118_12 118_13 118_14 118_15 118_16 118_19 118_20"
+)
 WALKS = "35_01 35_02 35_03 35_04 35_05 35_06 35_08"
 RUNS = "35_17 35_18 35_19 35_20 35_21 35_23 35_24 35_26"
 OVER = "143_14 143_15 143_16"
@@ -39,7 +41,13 @@ def clips(folder: Path, trials: str) -> list[Motion]:
 def flip(folder: Path) -> BehaviourSpace:
     """Back flips: the root turns over, so its pitch is left out; a flip ends as it began, one turn further."""
     space = BehaviourSpace.fit(
-        clips(folder, FLIPS), dimension=12, root_order="yzx", free_root="yx", mass_kg=MASS_KG, window="flight", name="flip"
+        clips(folder, FLIPS),
+        dimension=12,
+        root_order="yzx",
+        free_root="yx",
+        mass_kg=MASS_KG,
+        window="flight",
+        name="flip",
     )
     start = space.pose("start")
     q = start.q.copy()
@@ -71,7 +79,9 @@ def _write(space: BehaviourSpace) -> None:
     path = FOLDER / f"{space.name}.safetensors"
     space.save(path)
     used = space.with_energy()
-    print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {used.dimension} coordinates, {used.explained:.3f} of the variance")
+    print(
+        f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {used.dimension} coordinates, {used.explained:.3f} of the variance"
+    )
 
 
 if __name__ == "__main__":

@@ -132,7 +132,9 @@ def _window(motion: Motion, phases: tuple[Phase, ...], window: str | None) -> sl
     if window is None:
         return slice(0, motion.num_frames)
     if window == "stance":
-        stances = [phase for phase in phases if phase.kind == "left" and 0 < phase.start and phase.stop < motion.num_frames]
+        stances = [
+            phase for phase in phases if phase.kind == "left" and phase.start > 0 and phase.stop < motion.num_frames
+        ]
         if not stances:
             raise InputError(f"clip '{motion.name}' never stands on its left foot alone", "Leave it out")
         middles = [(phase.start + phase.stop) // 2 for phase in stances]

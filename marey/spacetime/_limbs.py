@@ -151,9 +151,7 @@ def _foot_turn(plant: Vector, lift: Jet) -> Columns:
     return rotated(heading, np.array([1.0, 0.0, 0.0]), lift)
 
 
-def _thigh(
-    leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
-) -> tuple[Columns, Jet]:
+def _thigh(leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float) -> tuple[Columns, Jet]:
     """World frame of the thigh, and the bend of the knee [rad]."""
     l1, l2 = leg.lengths
     length = square.root()

@@ -221,4 +221,3 @@ def _answer(built: Built, result: SQPResult, iterations: int, seconds: float, ra
         problem=built.problem,
         counts=counts,
     )
-

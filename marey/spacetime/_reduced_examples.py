@@ -147,7 +147,10 @@ def flip_problem(
 
 
 REDUCED_EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
-    **{f"jump-{length}": lambda n=length: jump_problem(n, name=f"jump-{n}") for length in (0.4, 0.7, 1.0, 1.3, 1.6, 1.9)},
+    **{
+        f"jump-{length}": lambda n=length: jump_problem(n, name=f"jump-{n}")
+        for length in (0.4, 0.7, 1.0, 1.3, 1.6, 1.9)
+    },
     "turn-90": lambda: jump_problem(0.3, 90.0, basis="turn.safetensors", name="turn-90"),
     "turn-180": lambda: jump_problem(0.0, 180.0, basis="turn.safetensors", name="turn-180"),
     "turn-360": lambda: jump_problem(0.0, 360.0, basis="turn.safetensors", name="turn-360"),

@@ -226,9 +226,7 @@ def _ankle_goal(space: Space, leg: int, contact: Contact) -> FloatArray:
     return np.asarray(contact.position) - turn @ sole_centre(geometry)
 
 
-def _lower_into_reach(
-    space: Space, q: FloatArray, hips: FloatArray, goals: dict[int, FloatArray], name: str
-) -> None:
+def _lower_into_reach(space: Space, q: FloatArray, hips: FloatArray, goals: dict[int, FloatArray], name: str) -> None:
     root = q[space.root].copy()
     for drop in np.arange(0.0, MAX_DROP_M, 0.002):
         gaps = {

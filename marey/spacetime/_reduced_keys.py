@@ -23,9 +23,7 @@ def key_instants(problem: Problem, layout: Layout) -> tuple[tuple[int, float], .
     found: list[tuple[int, float]] = []
     for key in problem.keys:
         if key.kind not in KNOWN:
-            raise InputError(
-                f"key '{key.kind}' of phase '{key.phase}'", f"The reduced space knows {', '.join(KNOWN)}"
-            )
+            raise InputError(f"key '{key.kind}' of phase '{key.phase}'", f"The reduced space knows {', '.join(KNOWN)}")
         if key.at is not None:
             if not 0.0 <= key.at <= 1.0:
                 raise InputError(f"key '{key.kind}' at {key.at}", "at is a share of its phase, 0 to 1")

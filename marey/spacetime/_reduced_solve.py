@@ -35,7 +35,6 @@ from marey.spacetime._reduced_refusals import check_reduced
 from marey.spacetime._reduced_support import Limits, build_supports
 from marey.spacetime._reduced_variables import Variables
 
-
 WALK_ROLL: Final = Roll(toe_s=0.3, heel_s=0.1)
 RUN_ROLL: Final = Roll(toe_s=0.2)
 GAIT_CROUCH_M: Final = 0.03
@@ -132,5 +131,7 @@ def make_scene(
     """What rows and objective work with at some nodes."""
     supports = build_supports(layout, nodes, space.legs, settings.limits)
     has_torque = problem.objective.torque > 0.0 and settings.has_physics
-    maker = FrameMaker(PoseMap(space, nodes, settings.rounding), supports, gravity=problem.gravity, has_torque=has_torque)
+    maker = FrameMaker(
+        PoseMap(space, nodes, settings.rounding), supports, gravity=problem.gravity, has_torque=has_torque
+    )
     return Scene(behaviour, space, layout, nodes, supports, maker, Variables(layout), problem.gravity)

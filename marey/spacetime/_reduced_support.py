@@ -142,7 +142,9 @@ def _shares(layout: Layout, nodes: Nodes, n: int, legs: tuple[Leg, Leg]) -> Floa
     phase = int(nodes.phases[n])
     alpha = np.array([left, 1.0 - left])
     centres = [
-        _sole(legs[leg], _contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0) if alpha[leg] > 0.0 else 0.0
+        _sole(legs[leg], _contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
+        if alpha[leg] > 0.0
+        else 0.0
         for leg in (0, 1)
     ]
     middle = sum(a * c for a, c in zip(alpha, centres, strict=True))

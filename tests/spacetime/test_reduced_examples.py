@@ -1,0 +1,34 @@
+"""The shipped problems in reduced space are what the builders say, and each is solved."""
+
+from __future__ import annotations
+
+import pytest
+
+from marey.samples import problem_file
+from marey.spacetime import REDUCED_EXAMPLES, load_problem, optimize, problem_to_toml
+from marey.spacetime._toml import parse_problem
+
+
+@pytest.mark.parametrize("name", sorted(REDUCED_EXAMPLES))
+def test_the_shipped_file_is_the_problem_of_its_name(name):
+    built = REDUCED_EXAMPLES[name]()
+    assert built.name == name
+    assert parse_problem(problem_to_toml(built)) == parse_problem(problem_file(name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["long-step", "stepping-stones", "step-over-high"])
+def test_feet_take_turns(name):
+    result = optimize(load_problem(problem_file(name)))
+    assert result.violation < 1e-4
+    assert result.check.is_valid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(REDUCED_EXAMPLES))
+def test_every_example_converges_from_its_guess_and_holds_between_nodes(name):
+    result = optimize(load_problem(problem_file(name)))
+    assert result.violation < 1e-4
+    assert result.check.wrench_residual < 0.05
+    assert result.check.angular_momentum_drift_si < 0.5 or result.check.angular_momentum_drift < 0.02
+    assert result.check.plant_drift_m < 1e-6
+    assert result.check.cone_excess < 1e-3
