@@ -29,7 +29,9 @@ def optimize(
     derivatives: Annotated[str, typer.Option(help="linear-time, pinocchio or finite-difference.")] = "linear-time",
     solver: Annotated[str, typer.Option(help="sl1qp or fang2003.")] = "sl1qp",
     warm_start: Annotated[str | None, typer.Option(metavar="CLIP", help="Motion to start from.")] = None,
-    time_limit_s: Annotated[float | None, typer.Option(help="Stop after so long; the best so far is kept.")] = None,
+    time_limit_s: Annotated[
+        float | None, typer.Option(min=1e-3, help="Stop after so long; the best so far is kept.")
+    ] = None,
     source: Annotated[str | None, typer.Option("--from", metavar="CLIP", help="Clip to repair.")] = None,
     make_valid: Annotated[bool, typer.Option("--make-valid", help="Repair the clip given by --from.")] = False,
     start_s: Annotated[float | None, typer.Option(help="Repair from here on [s].")] = None,
@@ -46,10 +48,8 @@ def optimize(
     if names:
         _list_problems(is_json=json)
         return
-    if (problem is None) == (source is None):
-        raise typer.BadParameter("give either a PROBLEM or --from CLIP --make-valid.")
-    if source is not None and not make_valid:
-        raise typer.BadParameter("--from needs --make-valid.")
+    _check_usage(problem, source, make_valid=make_valid, is_stretch=start_s is not None or stop_s is not None)
+    _check_targets(out, strip)
     with _watched() as watch:
         if source is not None:
             result, label = _repaired(source, start_s, stop_s, time_limit_s, watch), source
@@ -63,6 +63,22 @@ def optimize(
         typer.echo(result.sentence)
     if not result.is_solved:
         raise typer.Exit(1)
+
+
+def _check_usage(problem: str | None, source: str | None, *, make_valid: bool, is_stretch: bool) -> None:
+    if (problem is None) == (source is None):
+        raise typer.BadParameter("give either a PROBLEM or --from CLIP --make-valid.")
+    if source is not None and not make_valid:
+        raise typer.BadParameter("--from needs --make-valid.")
+    if problem is not None and (make_valid or is_stretch):
+        raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
+
+
+def _check_targets(*targets: str | None) -> None:
+    """Refuse what could not be written before time is spent on it."""
+    for target in targets:
+        if target is not None and not Path(target).resolve().parent.is_dir():
+            raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
 
 
 def _solved(problem: str, warm_start: str | None, watch: Watch, options: dict[str, Any]) -> SpacetimeResult:

@@ -295,3 +295,18 @@ def test_a_span_that_ends_before_it_starts_is_refused(run, walk):
 
 def test_the_problems_of_this_page_are_problems():
     assert [len(parse_problem(text).phases) for text in (STAND, STAND + HOP, STAND + BESIDE)] == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["monkey-bars", "--make-valid"],
+        ["monkey-bars", "--start-s", "0.5"],
+        ["monkey-bars", "--time-limit-s", "-1"],
+        ["monkey-bars", "--time-limit-s", "nan"],
+        ["monkey-bars", "-o", "no/such/folder/out.bvh"],
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_work(arguments, capsys):
+    assert main(["optimize", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("marey: ")
