@@ -79,9 +79,8 @@ def _write(space: BehaviourSpace) -> None:
     path = FOLDER / f"{space.name}.safetensors"
     space.save(path)
     used = space.with_energy()
-    print(
-        f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {used.dimension} coordinates, {used.explained:.3f} of the variance"
-    )
+    size = f"{path.stat().st_size / 1e3:.0f} kB"
+    print(f"{path.name}: {size}, {used.dimension} coordinates, {used.explained:.3f} of the variance")
 
 
 if __name__ == "__main__":

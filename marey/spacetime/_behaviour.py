@@ -180,4 +180,5 @@ class BehaviourSpace:
         )
 
     def __repr__(self) -> str:
-        return f"BehaviourSpace('{self.name}', {self.dimension} of {len(self.columns)} coordinates, {len(self.trials)} clips)"
+        size = f"{self.dimension} of {len(self.columns)} coordinates"
+        return f"BehaviourSpace('{self.name}', {size}, {len(self.trials)} clips)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, IntArray
 from marey.dynamics import GRAVITY, PointMotion, aggregate, aggregate_jacobians, com_motion, torque_jacobians, torques
 from marey.spacetime._limbs import Leg
 from marey.spacetime._reduced_nodes import FREE, ON_TOES
@@ -65,7 +65,7 @@ class FrameMaker:
         wrench = total.wrench / self.weight
         return Frame(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
 
-    def centre(self, frame: Frame, nodes: FloatArray) -> PointMotion:
+    def centre(self, frame: Frame, nodes: IntArray) -> PointMotion:
         """Motion of the centre of mass at some nodes."""
         state = frame.state
         return com_motion(self.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes])
@@ -117,6 +117,6 @@ class FrameMaker:
         return self.space.legs[leg]
 
 
-def _rate_chain(state: PoseState, moving: FloatArray, dq: FloatArray, dqd: FloatArray) -> Blocks:
+def _rate_chain(state: PoseState, moving: IntArray, dq: FloatArray, dqd: FloatArray) -> Blocks:
     """As :meth:`PoseState.chain` for what does not depend on accelerations."""
     return dq @ state.G + dqd[..., moving] @ state.Gd, dqd @ state.G, np.zeros_like(dqd @ state.G)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +13,7 @@ from marey.dynamics import com_motion, points_motion
 from marey.spacetime._behaviour import KeyPose
 from marey.spacetime._limbs import plant_data, sole_centre
 from marey.spacetime._problem import Contact
-from marey.spacetime._reduced_layout import FEET, LEG_SLOTS, Curves
+from marey.spacetime._reduced_layout import FEET, Curves
 from marey.spacetime._reduced_nodes import Roll, heel_stop, toe_start
 from marey.spacetime._reduced_physics import Scene
 from marey.spacetime._reduced_pose import Space
@@ -139,9 +140,9 @@ def _held(
     line_x = np.concatenate([ends[:1], centres + shift, ends[1:]])
     out = np.zeros((len(t), 3))
     for i, time in enumerate(t):
-        phase = int(np.clip(np.searchsorted(layout.edges, time, side="right") - 1, first, layout.num_phases - 1))
+        phase = max(int(np.searchsorted(layout.edges, float(time), side="right")) - 1, first)
         phase = min(phase, max(p for p in ground if _same_run(layout.roots, first, p)))
-        wanted = np.array([np.interp(time, line_t, line_x[:, k]) for k in range(3)])
+        wanted = np.array([float(np.interp(float(time), line_t, line_x[:, k])) for k in range(3)])
         home = _feet_middle(scene, phase) + shift
         out[i] = home + np.clip(wanted - home, -lean_m, lean_m)
         out[i, 1] = np.interp(time, times, ends[:, 1] - _feet_ends(scene)) + _feet_middle(scene, phase)[1] - crouch_m
@@ -183,9 +184,9 @@ def _mix(edges: FloatArray, t: FloatArray, start: FloatArray, end: FloatArray) -
     return (1.0 - share) * start + share * end
 
 
-def _set_free(variables: Variables, curves: Curves, value: object) -> None:
+def _set_free(variables: Variables, curves: Curves, value: Callable[[FloatArray], FloatArray]) -> None:
     index = variables.indices(curves)
-    values = value(curves.spline.greville)  # type: ignore[operator]
+    values = value(curves.spline.greville)
     free = variables.is_free[index]
     variables.values[index[free]] = np.clip(values, variables.lower[index], variables.upper[index])[free]
 
@@ -239,7 +240,7 @@ def _lower_into_reach(space: Space, q: FloatArray, hips: FloatArray, goals: dict
     leg = max(goals, key=lambda k: float(np.linalg.norm(goals[k] - hips[k] - root)))
     distance = float(np.linalg.norm(goals[leg] - hips[leg] - root))
     raise InputError(
-        f"the {name} plants {FEET[leg]} {distance:.2f} m from its hip, and the leg is {space.legs[leg].reach:.2f} m long",
+        f"the {name} plants {FEET[leg]} {distance:.2f} m from its hip, the leg is {space.legs[leg].reach:.2f} m long",
         "Put the plants nearer together",
     )
 
@@ -254,6 +255,3 @@ def _lifted(mean: FloatArray, columns: IntArray, count: int) -> FloatArray:
 def _sure(contact: Contact | None) -> Contact:
     assert contact is not None
     return contact
-
-
-assert LEG_SLOTS == 8

@@ -80,7 +80,7 @@ def _angle_rows(scene: Scene, key: Key, nodes: list[int]) -> RowGroup:
 
     return RowGroup(
         f"key {key.kind}", lower, upper, index, np.arange(len(index)), scene.used(index), evaluate,
-        scene.nodes.times[index], tuple(tree.names[dof] for dof in dofs),
+        scene.nodes.times[index], tuple(tree.names[int(dof)] for dof in dofs),
     )  # fmt: skip
 
 

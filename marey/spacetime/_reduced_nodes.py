@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -60,9 +61,7 @@ def solver_instants(layout: Layout, roll: Roll, extra: tuple[tuple[int, float], 
     for phase, breaks in enumerate(layout.breaks):
         middles = 0.5 * (breaks[1:] + breaks[:-1])
         quarters = [
-            a + share * (b - a)
-            for a, b in zip(breaks[:-1], breaks[1:], strict=True)
-            for share in _shares(layout, roll, phase, a, b)
+            a + share * (b - a) for a, b in pairwise(breaks.tolist()) for share in _shares(layout, roll, phase, a, b)
         ]
         own = [t for p, t in extra if p == phase]
         times = np.sort(np.concatenate([breaks, middles, quarters, own]))
@@ -77,7 +76,8 @@ def grid_instants(layout: Layout, step_s: float) -> list[tuple[int, float]]:
     for phase in range(layout.num_phases):
         start, stop = layout.edges[phase], layout.edges[phase + 1]
         count = max(1, int(np.ceil((stop - start) / step_s - 1e-9)))
-        instants += [(phase, float(t)) for t in np.linspace(start, stop, count + 1)]
+        steps = np.arange(count + 1) / count
+        instants += [(phase, float(start + share * (stop - start))) for share in steps.tolist()]
     return instants
 
 
@@ -184,7 +184,7 @@ def _simpson(layout: Layout, phases: IntArray, times: FloatArray) -> FloatArray:
     weights = np.zeros(len(times))
     for phase, breaks in enumerate(layout.breaks):
         own = np.flatnonzero(phases == phase)
-        for a, b in zip(breaks[:-1], breaks[1:], strict=True):
+        for a, b in pairwise(breaks.tolist()):
             for time, share in ((a, 1.0), (0.5 * (a + b), 4.0), (b, 1.0)):
                 near = own[np.abs(times[own] - time) < SNAP_S]
                 if len(near):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -45,7 +46,7 @@ class BorderPrior:
 
 
 class ReducedObjective:
-    r"""Half the sum of squares of
+    r"""Half the sum of squares of accelerations, torques and distances.
 
     .. math:: \sqrt{w_A}\,\ddot q,\quad \sqrt{w_T}\,\tau,\quad \sqrt{w_P}\,\Big(a,\ \frac{q - q_{behaviour}(a)}
         {\sqrt{\lambda_\perp}}\Big),\quad w_k\frac{q_{leg} - \bar q}{\sigma}
@@ -137,7 +138,7 @@ def border_prior(scene: Scene, weight: float = BORDER_WEIGHT) -> BorderPrior:
     nodes, dofs, means, weights = list[int](), list[int](), list[float](), list[float]()
     for leg, side in ((0, "left"), (1, "right")):
         intervals = scene.layout.legs[leg]
-        for first, second in zip(intervals[:-1], intervals[1:], strict=True):
+        for first, second in pairwise(intervals):
             border = scene.behaviour.borders.get(f"{side}_{'lift' if first.is_stance else 'land'}")
             if border is None:
                 continue

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import points_motion
 from marey.spacetime._behaviour import BehaviourSpace
 from marey.spacetime._reduced_frame import Frame, FrameMaker
@@ -46,11 +46,11 @@ class Scene:
         """Local unknowns at a node."""
         return self.nodes.basis.shape[1]
 
-    def used(self, nodes: IntArray) -> FloatArray:
+    def used(self, nodes: IntArray) -> BoolArray:
         """Slots in use at nodes ``(B, S)``."""
         return self.nodes.coefficients[nodes, :, 0] >= 0
 
-    def leg_mask(self, nodes: IntArray, leg: int) -> FloatArray:
+    def leg_mask(self, nodes: IntArray, leg: int) -> BoolArray:
         """Slots that the angles of a leg may depend on."""
         d = self.space.dimension
         planted = self.nodes.feet[nodes, leg] != FREE
@@ -65,7 +65,7 @@ def wrench_rows(scene: Scene) -> RowGroup:
     """Friction, pressure and force limits of planted feet at every node on the ground."""
     supports = scene.supports
     nodes = np.repeat(np.arange(scene.nodes.count), supports.count)
-    rows = np.concatenate([np.arange(k) for k in supports.count])
+    rows: IntArray = np.concatenate([np.arange(int(k)) for k in supports.count])
     matrix = supports.matrix[nodes, rows]
 
     def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
@@ -75,7 +75,7 @@ def wrench_rows(scene: Scene) -> RowGroup:
         blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
         return values, np.stack(blocks, axis=1)
 
-    parts = tuple(WRENCH_PARTS[r] if r < len(WRENCH_PARTS) else "pressure inside the soles" for r in rows)
+    parts = tuple(_part(int(r)) for r in rows)
     lower, upper = supports.lower[nodes, rows], supports.upper[nodes, rows]
     return RowGroup(
         "ground force", lower, upper, nodes, np.arange(len(nodes)), scene.used(nodes), evaluate,
@@ -138,13 +138,13 @@ def stretch_rows(scene: Scene) -> RowGroup:
 
     return RowGroup(
         "reach", np.full(len(nodes), -np.inf), upper, nodes, np.arange(len(nodes)), mask, evaluate,
-        scene.nodes.times[nodes], tuple(FEET[leg] for leg in legs),
+        scene.nodes.times[nodes], tuple(FEET[int(leg)] for leg in legs),
     )  # fmt: skip
 
 
 def limit_rows(scene: Scene, *, planted: bool) -> RowGroup:
     """Angles of the legs stay within their limits; of free legs the rows are linear."""
-    nodes, dofs, masks = list[int](), list[int](), list[FloatArray]()
+    nodes, dofs, masks = list[int](), list[int](), list[BoolArray]()
     for leg in (0, 1):
         own = np.flatnonzero((scene.nodes.feet[:, leg] != FREE) == planted)
         mask = scene.leg_mask(own, leg)
@@ -165,7 +165,7 @@ def limit_rows(scene: Scene, *, planted: bool) -> RowGroup:
     return RowGroup(
         "joint limit", behaviour.lower[columns], behaviour.upper[columns], index, np.arange(len(index)),
         np.array(masks, dtype=bool).reshape(len(index), scene.slots), evaluate, scene.nodes.times[index],
-        tuple(scene.space.tree.names[dof] for dof in columns), not planted,
+        tuple(scene.space.tree.names[int(dof)] for dof in columns), not planted,
     )  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def height_rows(
 def leg_joint_rows(scene: Scene) -> RowGroup:
     """A leg that lands or leaves has the same angles and velocities on both sides of that instant."""
     pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
-    masks: list[FloatArray] = []
+    masks: list[BoolArray] = []
     times: list[float] = []
     parts: list[str] = []
     row = 0
@@ -310,6 +310,11 @@ def com_joint_rows(scene: Scene) -> RowGroup:
         "centre of mass at a flight's end", ends, ends, index, np.arange(len(index)), scene.used(index), evaluate,
         np.array(times), globals=extra,
     )  # fmt: skip
+
+
+def _part(row: int) -> str:
+    """Which of a support's rows it is, in words."""
+    return WRENCH_PARTS[row] if row < len(WRENCH_PARTS) else "pressure inside the soles"
 
 
 def _is_border(scene: Scene, node: int) -> bool:

@@ -92,7 +92,7 @@ class PoseMap:
 
     def evaluate(self, coefficients: FloatArray) -> PoseState:
         """Poses and their derivatives for all coefficients ``(K,)``."""
-        space, d = self.space, self.space.dimension
+        space = self.space
         y = self.nodes.local(coefficients)
         count, slots = self.nodes.count, y.shape[2]
         states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)

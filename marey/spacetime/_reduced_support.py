@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, IntArray
 from marey.spacetime._limbs import Leg, sole_centre
 from marey.spacetime._problem import Contact
 from marey.spacetime._reduced_layout import Layout
@@ -38,7 +38,7 @@ class Supports:
     matrix: FloatArray  # (N, R, 6)
     lower: FloatArray  # (N, R)
     upper: FloatArray  # (N, R)
-    count: FloatArray  # (N,) how many of the R rows are used
+    count: IntArray  # (N,) how many of the R rows are used
     shares: FloatArray  # (N, 2, 6, 6) wrench of the left and of the right foot from the whole
 
 
@@ -116,11 +116,9 @@ def _rows(
     mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
     twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
     rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [most]
-    for axis in (np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])):
-        for sign in (1.0, -1.0):
-            rows.append(np.concatenate([mu * up + sign * axis, np.zeros(3)]))
-    for sign in (1.0, -1.0):
-        rows.append(TWIST_SCALE * np.concatenate([twist * up, sign * up]))
+    sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
+    rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
+    rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
     for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
         edge = (b - a) / np.linalg.norm(b - a)
         inner = a + limits.margin_m * np.cross(up, edge)

@@ -20,7 +20,7 @@ def warm_vector(built: Built, motion: Motion) -> FloatArray:
     scene = built.scene
     space, layout, variables = scene.space, scene.layout, scene.variables
     q = space.tree.from_motion(motion)
-    times = np.linspace(layout.edges[0], layout.edges[-1], len(q))
+    times = float(layout.edges[-1]) * np.arange(len(q)) / max(len(q) - 1, 1)
     amplitudes = scene.behaviour.encode(q)
     _set(built, layout.amplitudes, times, amplitudes)
     _set(built, layout.angles, times, q[:, space.turns])

@@ -111,7 +111,7 @@ def test_a_file_gives_the_behaviour_back_bit_for_bit(jump, tmp_path):
 def test_files_that_are_none_are_refused_by_name(jump, tmp_path):
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(b"not a behaviour")
-    with pytest.raises(FormatError, match="bad.safetensors"):
+    with pytest.raises(FormatError, match=r"bad\.safetensors"):
         BehaviourSpace.load(bad)
     whole = (FOLDER / "jump.safetensors").read_bytes()
     bad.write_bytes(whole[: len(whole) // 2])
