@@ -16,7 +16,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.dynamics import JointTree
 from marey.motion import Motion
-from marey.spacetime._full import FullOptions, FullSolution, full_result, solve_full
+from marey.spacetime._full import FullOptions, FullSolution, full_result, refine_solution, solve_full
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
 from marey.spacetime._full_refine import Frames
@@ -48,8 +48,8 @@ def solve_timed(
     problem: Problem, tree: JointTree, options: FullOptions, *, warm_start: Motion | None = None
 ) -> SpacetimeResult:
     """Solve a problem with its free durations: downhill along the slope, halving steps that do not pay."""
-    began = time.perf_counter()
-    free = free_phases(problem)
+    began, levels = time.perf_counter(), problem.refine
+    free, problem = free_phases(problem), replace(problem, refine=0)
     low, high = (np.array([_range(problem, i)[end] for i in free]) for end in (0, 1))
     first = best = _timed(solve_full(problem, tree, options, warm_start=warm_start), free)
     durations = np.array([problem.phases[i].duration_s for i in free])
@@ -68,7 +68,11 @@ def solve_timed(
             step *= 0.35
         if step < SHORTEST_STEP:
             break
-    return full_result(replace(best.solution, start=_first_start(first, best)), began, spent)
+    solution = replace(best.solution, start=_first_start(first, best))
+    coarse = solution.answer.iterations
+    asked = replace(solution.layout, problem=replace(solution.layout.problem, refine=levels))
+    solution = refine_solution(replace(solution, layout=asked), options, began=began)
+    return full_result(solution, began, spent + solution.answer.iterations - coarse)
 
 
 def _first_start(first: Timed, best: Timed) -> FloatArray:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from marey.base import FloatArray
 from marey.dynamics import JointTree
 from marey.motion import Motion
-from marey.numerics import SQPIteration, SQPResult, solve_sqp
+from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._check import check_solution
 from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_levels import finer_layout, finer_unknowns
 from marey.spacetime._full_programme import FullProgramme
 from marey.spacetime._full_refine import GROSS, ROUNDS, Frames, weak_instants, worst_excess
 from marey.spacetime._full_sample import carry_flights, sample_track, to_motion
@@ -23,6 +24,8 @@ from marey.spacetime._result import SpacetimeResult
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
+KEPT_COARSE = "The finer spline was not solved; the motion is that of the coarser one."
+BETWEEN_FRAMES = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
 CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 OnIteration = Callable[[SQPIteration], bool | None]
@@ -48,6 +51,7 @@ class FullSolution:
     start: FloatArray  # unscaled unknowns
     answer: SQPResult
     extra: Frames  # beyond the regular ones
+    levels: tuple[int, ...] = ()  # iterations of the coarser splines before this one
 
     @property
     def x(self) -> FloatArray:
@@ -77,29 +81,83 @@ def solve_full(
     check_full(layout)
     if start is None:
         start = flat_guess(layout) if warm_start is None else warm_guess(layout, warm_start)
-    reference = layout.points(start) if problem.objective.reference > 0.0 else None
-    programme = FullProgramme(layout, start, derivatives=options.derivatives, reference=reference)
+    reference = start if problem.objective.reference > 0.0 else None
+    programme = _programme(layout, start, options, reference)
     start = carry_flights(layout, programme.settled(start))
-    solution = FullSolution(layout, programme, start, _search(programme, start, options), ())
+    solution = FullSolution(layout, programme, start, _search(programme, start, options, began), ())
+    return refine_solution(_held(solution, options, reference, began), options, reference=reference, began=began)
+
+
+def refine_solution(
+    solution: FullSolution, options: FullOptions, *, began: float, reference: FloatArray | None = None
+) -> FullSolution:
+    """Halve the spans as often as the problem asks, each time from the last solution; the last solved one is kept.
+
+    Args:
+        solution: on the coarse spline.
+        options: how to solve.
+        began: of ``time.perf_counter``, for the time limit.
+        reference: unknowns of the motion to stay near, in the layout of the solution.
+    """
+    for _ in range(solution.layout.problem.refine if solution.answer.is_solved else 0):
+        layout, x = finer_layout(solution.layout), finer_unknowns(solution.layout, solution.x)
+        if reference is not None:
+            reference = finer_unknowns(solution.layout, reference)
+        programme = _programme(layout, x, options, reference, solution.extra)
+        answer = _search(programme, x, _warm(options), began, solution.answer)
+        start = finer_unknowns(solution.layout, solution.start)
+        levels = (*solution.levels, solution.answer.iterations - sum(solution.levels))
+        finer = FullSolution(layout, programme, start, answer, solution.extra, levels)
+        finer = _held(finer, options, reference, began)
+        if not finer.answer.is_solved and finer.answer.status is not SolveStatus.STOPPED:
+            spent = replace(
+                solution.answer, iterations=finer.answer.iterations, history=finer.answer.history, advice=KEPT_COARSE
+            )
+            return replace(solution, answer=spent, levels=levels)
+        solution = finer
+    return solution
+
+
+def _programme(
+    layout: Layout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
+) -> FullProgramme:
+    near = None if reference is None else layout.points(reference)
+    return FullProgramme(layout, guess, derivatives=options.derivatives, reference=near, extra=extra)
+
+
+def _warm(options: FullOptions) -> FullOptions:
+    return replace(options, penalty=max(options.penalty, WARM_PENALTY))
+
+
+def _search(
+    programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
+) -> SQPResult:
+    """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
+    spent = 0 if old is None else old.iterations
+    left = None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - began)
+    answer = solve_sqp(
+        programme,
+        start / programme.layout.scales,
+        method="fang2003" if options.solver == "fang2003" else "sl1qp",
+        max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
+        time_limit_s=None if left is None else max(left, 1e-3),
+        penalty=options.penalty,
+        on_iteration=options.on_iteration,
+        on_failure="return",
+    )
+    if old is None:
+        return answer
+    return replace(answer, iterations=spent + answer.iterations, history=old.history + answer.history)
+
+
+def _held(solution: FullSolution, options: FullOptions, reference: FloatArray | None, began: float) -> FullSolution:
+    """Solve again with more frames until physics holds between them, a few times at most."""
     for _ in range(ROUNDS):
         finer = _refined(solution, options, reference, began)
         if finer is None:
             break
         solution = finer
     return solution
-
-
-def _search(programme: FullProgramme, start: FloatArray, options: FullOptions, spent: int = 0) -> SQPResult:
-    return solve_sqp(
-        programme,
-        start / programme.layout.scales,
-        method="fang2003" if options.solver == "fang2003" else "sl1qp",
-        max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
-        time_limit_s=options.time_limit_s,
-        penalty=options.penalty,
-        on_iteration=options.on_iteration,
-        on_failure="return",
-    )
 
 
 def _refined(
@@ -112,13 +170,12 @@ def _refined(
     if not weak or (options.time_limit_s is not None and time.perf_counter() - began > options.time_limit_s):
         return None
     extra = (*solution.extra, *weak)
-    old, layout = solution.answer, solution.layout
-    finer = FullProgramme(layout, solution.x, derivatives=options.derivatives, reference=reference, extra=extra)
-    last = _search(finer, solution.x, replace(options, penalty=max(options.penalty, WARM_PENALTY)), old.iterations)
-    if not last.is_solved and worst_excess(layout, solution.x) < GROSS:
+    layout = solution.layout
+    finer = _programme(layout, solution.x, options, reference, extra)
+    answer = _search(finer, solution.x, _warm(options), began, solution.answer)
+    if not answer.is_solved and worst_excess(layout, solution.x) < GROSS:
         return None  # what was missing between frames is small: keep the motion that has it
-    answer = replace(last, iterations=old.iterations + last.iterations, history=old.history + last.history)
-    return FullSolution(layout, finer, solution.start, answer, extra)
+    return replace(solution, programme=finer, answer=answer, extra=extra)
 
 
 def full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
@@ -126,22 +183,26 @@ def full_result(solution: FullSolution, began: float, iterations: int | None = N
     layout, answer, x = solution.layout, solution.answer, solution.x
     problem = layout.problem
     seconds = time.perf_counter() - began
+    total = answer.iterations if iterations is None else iterations
     track = sample_track(layout, x, layout.timeline.grid(CHECK_PER_SPAN))
+    check = check_solution(layout.figure.tree, problem, track)
+    is_broken = answer.is_solved and not check.has_physics
     return SpacetimeResult(
-        status=answer.status,
+        status=SolveStatus.STALLED if is_broken else answer.status,
         motion=to_motion(layout, x, RATE_HZ, problem.name),
         guess=to_motion(layout, solution.start, RATE_HZ, f"{problem.name}, first guess"),
         violation=answer.violation,
-        iterations=answer.iterations if iterations is None else iterations,
+        iterations=total,
         seconds=seconds,
         objective=answer.objective,
         terms=solution.programme.terms(x),
         worst=answer.worst,
-        check=check_solution(layout.figure.tree, problem, track),
+        check=check,
         history=answer.history,
-        advice=answer.advice,
+        advice=BETWEEN_FRAMES if is_broken else answer.advice,
         problem=problem,
         counts=_counts(solution),
+        levels=(*solution.levels, total - sum(solution.levels)),
     )
 
 

@@ -108,6 +108,7 @@ class Problem:
     """coordinate -> lowest and highest angle [rad], instead of the character's own"""
     start_com: Vector3 = (0.0, 1.2, 0.0)  # [m] where a motion without any contact floats
     max_iterations: int = 300
+    refine: int = 0  # full space: times every span is halved and the problem solved again from its solution
 
     def __post_init__(self) -> None:
         if not self.phases:

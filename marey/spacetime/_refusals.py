@@ -18,6 +18,7 @@ from marey.spacetime._timeline import check_phases
 
 SAME_RAD = 1e-9  # [rad] values of two keys this near are the same
 TOUCH_M = 1e-6  # [m]
+MAX_REFINE = 6  # halvings: a span of 0.1 s is then 1.6 ms long
 
 
 def check_numbers(problem: Problem) -> None:
@@ -32,6 +33,8 @@ def check_numbers(problem: Problem) -> None:
         _finite(getattr(problem, name), f"{name} of problem '{problem.name}'")
     if problem.frames_per_span < 1 or problem.max_iterations < 1:
         raise InputError("frames_per_span and max_iterations are at least 1")
+    if not 0 <= problem.refine <= MAX_REFINE:
+        raise InputError(f"refine is {problem.refine}", f"Spans are halved 0 to {MAX_REFINE} times")
     for item in fields(problem.objective):
         weight = getattr(problem.objective, item.name)
         if not np.isfinite(weight) or weight < 0.0:

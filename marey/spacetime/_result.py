@@ -29,6 +29,7 @@ class SpacetimeResult:
     advice: str
     problem: Problem | None = None  # as solved, free durations settled
     counts: dict[str, int] = field(default_factory=dict[str, int])  # unknowns, rows, frames, entries of the Jacobian
+    levels: tuple[int, ...] = ()  # iterations of each level of refinement, coarsest first
 
     @property
     def is_solved(self) -> bool:
@@ -62,6 +63,7 @@ class SpacetimeResult:
             "check": self.check.to_dict(),
             "advice": self.advice,
             "counts": self.counts,
+            "levels": list(self.levels),
         }
 
     def __repr__(self) -> str:
