@@ -1,6 +1,7 @@
 """Trajectory optimisation: the whole motion at once, in the full and in a reduced space of poses."""
 
 from marey.spacetime._behaviour import BehaviourSpace, Border, KeyPose
+from marey.spacetime._behaviour_select import Selection, select_clips
 from marey.spacetime._check import SolutionCheck, Track, check_solution
 from marey.spacetime._edit import edit_kinematic, edit_valid
 from marey.spacetime._edit_goals import Pin, PoseKey
@@ -44,6 +45,7 @@ __all__ = [
     "PoseKey",
     "Problem",
     "RepairResult",
+    "Selection",
     "SolutionCheck",
     "SpacetimeResult",
     "StoreAnswer",
@@ -69,6 +71,7 @@ __all__ = [
     "report_formulations",
     "run_problem",
     "save_problem",
+    "select_clips",
     "validity_bar",
     "walk_problem",
 ]

@@ -120,7 +120,8 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
     ]
     if settings.has_physics:
         groups += [wrench_rows(scene), momentum_rows(scene), moment_rows(scene)]
-    objective = ReducedObjective(scene, problem.objective, border_prior(scene, settings.border_weight))
+    usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
+    objective = ReducedObjective(scene, problem.objective, border_prior(scene, usual))
     programme = ReducedProgramme(scene, groups, objective)
     return Built(problem, settings, scene, programme, scene.variables.pack(scene.variables.values), seats)
 
