@@ -24,7 +24,9 @@ from marey.spacetime._full_rows import (
 )
 from marey.spacetime._full_scatter import HessianScatter, Scatter
 from marey.spacetime._full_state import BodyState, Derivatives, body_state
-from marey.spacetime._objectives import RIDGE, quadratic_terms, residual_terms
+from marey.spacetime._objectives import RIDGE, quadratic_terms
+from marey.spacetime._objectives_forces import residual_terms
+from marey.spacetime._objectives_motor import hands_of
 from marey.spacetime._timeline import InstantBuilder, Instants
 
 PROBES: Final = 2  # random states that show which entries are ever used
@@ -184,6 +186,7 @@ def _points_of(layout: Layout) -> tuple[tuple[str, int, FloatArray], ...]:
     """Every point that some row looks at, once."""
     names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
     names += [key.point for key in layout.problem.keys if key.point is not None]
+    names += hands_of(layout) if layout.problem.objective.min_jerk > 0.0 else []
     points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
     upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
     for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:

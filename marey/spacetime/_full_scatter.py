@@ -11,7 +11,8 @@ from marey.spacetime._full_jets import Jet
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_rows import Rows
 from marey.spacetime._full_state import BodyState
-from marey.spacetime._objectives import RIDGE, Quadratic, Residuals
+from marey.spacetime._objectives import RIDGE, Quadratic
+from marey.spacetime._objectives_terms import Residuals
 from marey.spacetime._timeline import Instants
 
 Evaluated = list[tuple[Jet, FloatArray | None]]

@@ -74,7 +74,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Weights of the terms that are made small, each normalised as its docstring says."""
+    """Weights of the terms that are made small, each normalised as its docstring says; the last three: full space."""
 
     accel: float = 1.0
     torque: float = 0.0
@@ -83,6 +83,9 @@ class Objective:
     reference: float = 0.0
     contact_force: float = 0.0
     contact_jerk: float = 0.0
+    min_jerk: float = 0.0  # of the hands that hold nothing
+    min_torque_change: float = 0.0
+    min_variance: float = 0.0  # of where the hands end, under noise that grows with torques
 
 
 @dataclass(frozen=True, slots=True)
