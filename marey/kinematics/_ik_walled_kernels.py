@@ -37,6 +37,32 @@ class Wall(NamedTuple):
     push: FloatArray  # (J, 3) [rad] gradient of half its square, in the joint's own axes
 
 
+class Scratch(NamedTuple):
+    """Arrays of one linear model, m rows of goals and one for each joint, n coordinates."""
+
+    J: FloatArray  # (m + J, n)
+    e: FloatArray  # (m + J,)
+    H: FloatArray  # (n, n)
+    g: FloatArray  # (n,) slope
+    s: FloatArray  # (n,) springs
+    step: FloatArray  # (n,)
+    taken: FloatArray  # (n,)
+    free: BoolArray  # (n,)
+
+
+@kernel
+def new_scratch(m: int, n: int) -> Scratch:
+    """Room for a linear model of m rows and n coordinates."""
+    rows, square, free = np.zeros((m, n)), np.zeros((n, n)), np.ones(n, dtype=np.bool_)
+    return Scratch(rows, np.zeros(m), square, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), free)
+
+
+@kernel
+def new_wall(joints: int) -> Wall:
+    """A wall that nothing touches."""
+    return Wall(np.zeros(joints), np.zeros((joints, 3)))
+
+
 @kernel
 def meet(bounds: Bounds, weight: float, state: State, wall: Wall) -> float:
     """Look up the violations of a pose; return what they cost."""
@@ -69,6 +95,27 @@ def wall_rows(weight: float, wall: Wall, rows: Rows, first: int, J: FloatArray, 
 
 
 @kernel
+def walled_model(
+    layout: Layout,
+    space: Space,
+    targets: FloatArray,
+    active: BoolArray,
+    state: State,
+    rows: Rows,
+    weight: float,
+    wall: Wall,
+    at: Scratch,
+) -> float:
+    """Write the linear model of goals and walls; return the largest slope of what may move."""
+    m, gradient = 3 * layout.blocks.kinds.shape[0], 0.0
+    linear_model(layout, space, targets, active, state, rows, at.J[:m], at.e[:m], at.g, at.s, at.free)
+    wall_rows(weight, wall, rows, m, at.J, at.e, at.g)
+    for k in range(at.g.shape[0]):
+        gradient = max(gradient, abs(at.g[k]) if at.free[k] else 0.0)
+    return gradient
+
+
+@kernel
 def solve_walled(
     layout: Layout,
     space: Space,
@@ -87,11 +134,10 @@ def solve_walled(
 
     Returns as ``solve_newton``, then the largest violation [rad].
     """
-    joints, m, n = state.wxyz.shape[0], 3 * layout.blocks.kinds.shape[0], num_coordinates(layout, space)
+    joints = state.wxyz.shape[0]
     trial, rows = new_state(layout, state.root, state.wxyz, state.x), new_rows(layout, space)
-    wall, met = Wall(np.zeros(joints), np.zeros((joints, 3))), Wall(np.zeros(joints), np.zeros((joints, 3)))
-    J, H, e, free = np.zeros((m + joints, n)), np.zeros((n, n)), np.zeros(m + joints), np.ones(n, dtype=np.bool_)
-    g, s, step, taken = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    wall, met = new_wall(joints), new_wall(joints)
+    at = new_scratch(3 * layout.blocks.kinds.shape[0] + joints, num_coordinates(layout, space))
     cost = evaluate(layout, space, targets, active, state) + meet(bounds, weight, state, wall)
     damping, gradient = 1e-3 if is_relative else 1e-2 * max(cost, 1e-6), 0.0
     status, iteration, evaluations, accepted, is_new = OUT_OF_ITERATIONS, 0, 1, 0, True
@@ -100,20 +146,16 @@ def solve_walled(
             is_met = all_reached(layout.blocks.tolerances, active, state.errors) and wall.over.max() <= ALLOWED_RAD
             if is_met and not seek_optimum:
                 break
-            linear_model(layout, space, targets, active, state, rows, J[:m], e[:m], g, s, free)
-            wall_rows(weight, wall, rows, m, J, e, g)
-            gradient = 0.0
-            for k in range(n):
-                gradient = max(gradient, abs(g[k]) if free[k] else 0.0)
+            gradient = walled_model(layout, space, targets, active, state, rows, weight, wall, at)
             if gradient < 1e-10 * (1.0 + cost):
                 status = STATIONARY
                 break
         iteration += 1
-        damped_step(J, g, s, free, damping, is_relative, metric, H, step)
-        change = retract(layout, space, state, step, trial, taken)
+        damped_step(at.J, at.g, at.s, at.free, damping, is_relative, metric, at.H, at.step)
+        change = retract(layout, space, state, at.step, trial, at.taken)
         new_cost = evaluate(layout, space, targets, active, trial) + meet(bounds, weight, trial, met)
         evaluations += 1
-        expected, won = model_value(J, e, g, s, taken), cost - new_cost
+        expected, won = model_value(at.J, at.e, at.g, at.s, at.taken), cost - new_cost
         if not won > 0.0:
             is_new = False
             damping *= 4.0
@@ -170,8 +212,7 @@ def solve_walled_clip(
     evaluations of all. One frame is a clip too.
     """
     state, last, total = new_state(layout, root, wxyz, x), new_state(layout, root, wxyz, x), 0
-    joints = wxyz.shape[0]
-    wall = Wall(np.zeros(joints), np.zeros((joints, 3)))
+    wall = new_wall(wxyz.shape[0])
     for f in range(targets.shape[0]):
         spent = 0
         copy_state(state, last)
