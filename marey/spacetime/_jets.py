@@ -109,7 +109,10 @@ class JetFunction:
     def __call__(
         self, z: FloatArray, data: FloatArray, nodes: IntArray | None = None, out: FloatArray | None = None
     ) -> FloatArray:
-        """Jets ``(F, R, 3, 1 + V)`` for variables ``z (F, 3, V)`` and data ``(F, C)``, at ``nodes`` or at all."""
+        """Jets ``(F, R, 3, 1 + V)`` for variables ``z (F, 3, V)`` and data ``(F, C)``, at ``nodes`` or at all.
+
+        An ``out`` with one column is filled without gradients.
+        """
         from marey.spacetime._jets_kernels import replay
 
         chosen = np.arange(len(z)) if nodes is None else nodes

@@ -91,15 +91,16 @@ def replay(
         z: variables with their rates and accelerations ``(F, 3, V)``.
         data: numbers of each node that do not move ``(F, C)``.
         nodes: which of the F nodes.
-        out: jets ``(F, R, 3, 1 + V)``, written at ``nodes``.
+        out: jets ``(F, R, 3, 1 + V)``, or ``(F, R, 3, 1)`` without gradients, written at ``nodes``.
     """
     num_variables, num_data = z.shape[2], data.shape[1]
-    first = num_variables + num_data
-    registers = np.zeros((first + len(ops), 3, 1 + num_variables))
-    spare = np.zeros((3, 3, 1 + num_variables))
+    first, columns = num_variables + num_data, out.shape[3]
+    registers = np.zeros((first + len(ops), 3, columns))
+    spare = np.zeros((3, 3, columns))
     for k in nodes:
         for i in range(num_variables):
-            registers[i, 0, i + 1] = 1.0
+            if columns > 1:
+                registers[i, 0, i + 1] = 1.0
             for d in range(3):
                 registers[i, d, 0] = z[k, d, i]
         for i in range(num_data):
@@ -109,7 +110,7 @@ def replay(
             a, b = registers[ops[n, 1]], registers[ops[n, 2]]
             if code == LINEAR:
                 for d in range(3):
-                    for j in range(1 + num_variables):
+                    for j in range(columns):
                         target[d, j] = numbers[n, 1] * a[d, j] + numbers[n, 2] * b[d, j]
                 target[0, 0] += numbers[n, 0]
             elif code == PRODUCT:

@@ -39,8 +39,8 @@ class FrameMaker:
         self.actuated = np.arange(6, self.space.tree.num_dofs)
 
     def values(self, coefficients: FloatArray) -> Frame:
-        """Poses and forces without derivatives by the dynamics."""
-        state = self.poses.evaluate(coefficients)
+        """Poses and forces without derivatives."""
+        state = self.poses.evaluate(coefficients, gradients=False)
         qdd = self._falling(state)
         total = aggregate(self.space.tree, state.q, state.qd, qdd, gravity=self.gravity)
         torque = self._torque(state.take(self.heavy), qdd, total.wrench) if self.has_torque else None

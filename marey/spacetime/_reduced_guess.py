@@ -115,7 +115,7 @@ def fill_guess(scene: Scene, start: Seat, end: Seat, crouch_m: float, lean_m: fl
 def throw(scene: Scene) -> None:
     """Set lift-off and velocity of every flight from where the body leaves and lands."""
     layout, variables = scene.layout, scene.variables
-    state = scene.maker.poses.evaluate(variables.values[: layout.num_coefficients])
+    state = scene.maker.poses.evaluate(variables.values[: layout.num_coefficients], gradients=False)
     for phase in variables.flights:
         nodes = [scene.nodes.at(phase - 1, layout.edges[phase]), scene.nodes.at(phase + 1, layout.edges[phase + 1])]
         com = com_motion(scene.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes]).position

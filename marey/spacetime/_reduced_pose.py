@@ -90,8 +90,8 @@ class PoseMap:
         self._rest = space.mean.copy()
         self._rest[np.concatenate([space.root, space.turns])] = 0.0
 
-    def evaluate(self, coefficients: FloatArray) -> PoseState:
-        """Poses and their derivatives for all coefficients ``(K,)``."""
+    def evaluate(self, coefficients: FloatArray, *, gradients: bool = True) -> PoseState:
+        """Poses for all coefficients ``(K,)``, with their derivatives or with those left at zero."""
         space = self.space
         y = self.nodes.local(coefficients)
         count, slots = self.nodes.count, y.shape[2]
@@ -104,23 +104,25 @@ class PoseMap:
         for leg in (0, 1):
             nodes = self.planted[leg]
             columns = self._leg_columns(leg)
-            jets = self._jets(leg, y[nodes][:, :, columns], nodes)
+            jets = self._jets(leg, y[nodes][:, :, columns], nodes, gradients=gradients)
             angles = jets[:, :NUM_ANGLES]
             states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
+            stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
+            sticks = jets[:, AXES:, 0].reshape(len(nodes), 8, 6, -1)
+            twists[nodes, leg] = sticks[..., 0]
+            if not gradients:
+                continue
             rows = 3 + leg * NUM_ANGLES + np.arange(NUM_ANGLES)
             where = (nodes[:, None, None], rows[:, None], columns)
             G[nodes[:, None, None], space.legs[leg].dofs[:, None], columns] = angles[:, :, 0, 1:]
             Gd[where], Gdd[where] = angles[:, :, 1, 1:], angles[:, :, 2, 1:]
-            stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
             stretch_gradient[nodes[:, None], leg, columns] = jets[:, NUM_ANGLES, 0, 1:]
-            sticks = jets[:, AXES:, 0].reshape(len(nodes), 8, 6, -1)
-            twists[nodes, leg] = sticks[..., 0]
             twist_gradient[nodes[:, None], leg, :, :, columns] = sticks[..., 1:].transpose(0, 3, 1, 2)
-        self._fly(states, G, Gd, Gdd)
+        self._fly(states, G, Gd, Gdd, gradients=gradients)
         q, qd, qdd = (np.ascontiguousarray(states[:, k]) for k in range(3))
         return PoseState(y, q, qd, qdd, G, Gd, Gdd, stretch, stretch_gradient, twists, twist_gradient)
 
-    def _fly(self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray) -> None:
+    def _fly(self, states: FloatArray, G: FloatArray, Gd: FloatArray, Gdd: FloatArray, *, gradients: bool) -> None:
         """Put the centre of mass at rest in the origin: ``p = -com(Q)``."""
         nodes, root = self.flying, self.space.root
         if not len(nodes):
@@ -129,13 +131,15 @@ class PoseMap:
         com = com_motion(self.space.tree, states[nodes, 0], states[nodes, 1], states[nodes, 2])
         for k, value in enumerate((com.position, com.velocity, com.acceleration)):
             states[nodes[:, None], k, root] = -value
+        if not gradients:
+            return
         rest = G[nodes]
         G[nodes[:, None], root] = -(com.J @ rest)
         Gd[nodes[:, None], np.arange(3)] = -(com.Jd @ rest)
         Gdd[nodes[:, None], np.arange(3)] = -(com.Jdd @ rest)
 
-    def _jets(self, leg: int, z: FloatArray, nodes: IntArray) -> FloatArray:
-        out = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9))
+    def _jets(self, leg: int, z: FloatArray, nodes: IntArray, *, gradients: bool) -> FloatArray:
+        out = np.zeros((len(nodes), NUM_OUTPUTS, 3, 9 if gradients else 1))
         return self.functions[leg](z, self.nodes.plants[leg, nodes], None, out)
 
     def _leg_columns(self, leg: int) -> IntArray:

@@ -47,18 +47,19 @@ def build_supports(layout: Layout, nodes: Nodes, legs: tuple[Leg, Leg], limits: 
     matrix = np.zeros((nodes.count, MAX_ROWS, 6))
     lower, upper = np.full((nodes.count, MAX_ROWS), -np.inf), np.full((nodes.count, MAX_ROWS), np.inf)
     count, shares = np.zeros(nodes.count, dtype=np.int64), np.zeros((nodes.count, 2, 6, 6))
-    for n in range(nodes.count):
-        if nodes.is_flight[n]:
-            continue
-        planted = [leg for leg in (0, 1) if nodes.feet[n, leg] != FREE]
-        contacts = [_contact(layout, leg, int(nodes.phases[n])) for leg in planted]
-        corners = np.concatenate(
-            [_sole(legs[leg], contact, int(nodes.feet[n, leg])) for leg, contact in zip(planted, contacts, strict=True)]
-        )
-        rows, low, high = _rows(corners, contacts, limits, _most(layout, nodes, n, limits, contacts))
+    known: dict[tuple[int, int, int], tuple[FloatArray, FloatArray, FloatArray]] = {}
+    for n in np.flatnonzero(~nodes.is_flight):
+        phase, left, right = int(nodes.phases[n]), int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
+        planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
+        contacts = [_contact(layout, leg, phase) for leg, _ in planted]
+        if (phase, left, right) not in known:
+            soles = [_sole(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)]
+            known[phase, left, right] = _rows(np.concatenate(soles), contacts, limits)
+        rows, low, high = known[phase, left, right]
         k = len(rows)
         matrix[n, :k], lower[n, :k], upper[n, :k], count[n] = rows, low, high, k
-        shares[n] = _shares(layout, nodes, n, legs)
+        upper[n, 0] = _most(layout, nodes, int(n), limits, contacts)
+        shares[n] = _shares(layout, nodes, int(n), legs)
     return Supports(matrix, lower, upper, count, shares)
 
 
@@ -101,9 +102,7 @@ def _most(layout: Layout, nodes: Nodes, n: int, limits: Limits, contacts: list[C
     return min(cap, sum(contact.max_force for contact in contacts))
 
 
-def _rows(
-    corners: FloatArray, contacts: list[Contact], limits: Limits, most: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _rows(corners: FloatArray, contacts: list[Contact], limits: Limits) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Rows for a support near the level of its corners.
 
     About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
@@ -115,7 +114,7 @@ def _rows(
     up = np.array([0.0, 1.0, 0.0])
     mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
     twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
-    rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [most]
+    rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
     sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
     rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
     rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]

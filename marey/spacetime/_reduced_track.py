@@ -27,7 +27,7 @@ def sample_track(built: Built, values: FloatArray, instants: list[tuple[int, flo
     """Coordinates with exact derivatives at instants, flights in world."""
     scene = built.scene
     nodes = build_nodes(scene.layout, scene.space.legs, built.settings.roll, instants, scene.space.dimension)
-    state = PoseMap(scene.space, nodes).evaluate(values[: scene.layout.num_coefficients])
+    state = PoseMap(scene.space, nodes).evaluate(values[: scene.layout.num_coefficients], gradients=False)
     q, qd, qdd = state.q.copy(), state.qd.copy(), state.qdd.copy()
     root = scene.space.root
     for phase in scene.variables.flights:
