@@ -13,9 +13,11 @@ from marey.motion import Motion
 from marey.numerics import SQPIteration
 from marey.spacetime._durations import free_phases, solve_timed
 from marey.spacetime._full import FullOptions, full_result, solve_full
-from marey.spacetime._full_state import Derivatives
+from marey.spacetime._full_layout import Layout
+from marey.spacetime._full_state import Derivatives, Figure
+from marey.spacetime._poses import key_line
 from marey.spacetime._problem import SPACES, Problem
-from marey.spacetime._refusals import check_numbers
+from marey.spacetime._refusals import check_full, check_numbers
 from marey.spacetime._result import SpacetimeResult
 
 DERIVATIVES: Final = ("linear-time", "pinocchio", "finite-difference")
@@ -46,7 +48,7 @@ def optimize(
             ``"finite-difference"``.
         solver: ``"sl1qp"``, or ``"fang2003"`` as printed.
         on_iteration: sees every iteration; returns True to stop, the best motion so far is kept.
-        time_limit_s: wall time [s].
+        time_limit_s: wall time [s], 0 or more; the best motion so far is kept.
         warm_start: a motion of the same character to begin at, instead of the flat guess.
         on_failure: ``"raise"`` or ``"return"`` a result that is not solved.
 
@@ -63,6 +65,8 @@ def optimize(
     ):
         if name not in known:
             raise UnknownNameError(kind, name, "optimize", known)
+    if time_limit_s is not None and not time_limit_s >= 0.0:
+        raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
     check_numbers(problem)
     if space == "reduced":
         from marey.spacetime._reduced import optimize_reduced
@@ -75,6 +79,32 @@ def optimize(
     if on_failure == "raise" and not result.is_solved:
         raise ConvergenceError(result.sentence, report=result)
     return result
+
+
+def check_problem(problem: Problem) -> None:
+    """Refuse, in the problem's own space, what cannot be solved; nothing is solved.
+
+    Raises:
+        InputError: keys that contradict one another, plants out of reach, numbers that are none.
+        UnknownNameError: a point, coordinate, phase or kind that does not exist.
+        MissingFileError: no clip or basis of the name that the problem gives.
+    """
+    check_numbers(problem)
+    if problem.space == "full":
+        layout = Layout.of(problem, Figure.of(character(problem)))
+        check_full(layout)
+        key_line(layout)
+        return
+    from marey.spacetime._reduced import load_basis
+    from marey.spacetime._reduced_keys import key_instants
+    from marey.spacetime._reduced_layout import lay_out
+    from marey.spacetime._reduced_refusals import check_reduced
+    from marey.spacetime._reduced_solve import behaviour_space
+
+    behaviour = load_basis(problem)
+    layout = lay_out(problem, behaviour.dimension)
+    check_reduced(problem, layout, behaviour_space(behaviour))
+    key_instants(problem, layout)
 
 
 def _full(problem: Problem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:

@@ -94,7 +94,7 @@ class Problem:
 
     name: str
     phases: tuple[Phase, ...]
-    character: str = "fang22"  # fang22, fang7, or a clip or model file of a character
+    character: str = "fang22"  # fang22, fang7, or a clip file with the body to use
     keys: tuple[Key, ...] = ()
     objective: Objective = field(default_factory=Objective)
     space: str = "full"
@@ -102,7 +102,7 @@ class Problem:
     frames_per_span: int = 2
     flight: str = "momentum"  # or "force", as printed
     impact: str = "none"  # none, bounded, free
-    gravity: float = 9.81
+    gravity: float = 9.81  # [m/s²] along -Y; 0 or more
     guess: str = "hang"  # neutral pose of the flat guess
     basis: str | None = None  # reduced space: file of the behaviour
     height_m: float = 1.65  # of fang22 and fang7

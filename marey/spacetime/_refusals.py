@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
+from marey.spacetime._agreement import PLACED, check_agreement
 from marey.spacetime._full_keys import held_bounds, wanted_angles
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_state import Figure
@@ -18,6 +19,7 @@ from marey.spacetime._timeline import check_phases
 
 SAME_RAD = 1e-9  # [rad] values of two keys this near are the same
 TOUCH_M = 1e-6  # [m]
+MAX_FRAMES = 100  # [per span] beyond it rows only repeat one another
 MAX_REFINE = 6  # halvings: a span of 0.1 s is then 1.6 ms long
 
 
@@ -29,10 +31,16 @@ def check_numbers(problem: Problem) -> None:
         UnknownNameError: a key names a phase or kind that does not exist.
     """
     check_phases(problem)
-    for name in ("span_s", "gravity", "height_m", "mass_kg"):
+    for name in ("span_s", "gravity", "height_m", "mass_kg", "start_com"):
         _finite(getattr(problem, name), f"{name} of problem '{problem.name}'")
-    if problem.frames_per_span < 1 or problem.max_iterations < 1:
-        raise InputError("frames_per_span and max_iterations are at least 1")
+    if problem.gravity < 0.0:
+        raise InputError(f"gravity is {problem.gravity:g} m/s²", "It pulls down along Y: give 0 or more")
+    _check_limits(problem)
+    if not 1 <= problem.frames_per_span <= MAX_FRAMES or problem.max_iterations < 1:
+        raise InputError(
+            f"frames_per_span is {problem.frames_per_span}, max_iterations {problem.max_iterations}",
+            f"Both are at least 1, frames_per_span at most {MAX_FRAMES}",
+        )
     if not 0 <= problem.refine <= MAX_REFINE:
         raise InputError(f"refine is {problem.refine}", f"Spans are halved 0 to {MAX_REFINE} times")
     for item in fields(problem.objective):
@@ -45,6 +53,7 @@ def check_numbers(problem: Problem) -> None:
             _check_contact(contact, phase)
     for key in problem.keys:
         _check_key(key, problem)
+    check_agreement(problem)
 
 
 def check_full(layout: Layout) -> None:
@@ -60,6 +69,8 @@ def check_full(layout: Layout) -> None:
         if before.contacts and after.contacts:
             _check_hand_over(figure, before, after)
     for key in problem.keys:
+        if key.point is not None:
+            figure.point(key.point)
         if key.kind == "point" and key.point is not None:
             _check_target(figure, key, problem)
     _check_contradictions(layout)
@@ -70,6 +81,12 @@ def _finite(values: float | Iterable[float | None] | None, what: str) -> None:
     given = [values] if values is None or isinstance(values, float | int) else list(values)
     if any(value is not None and not np.isfinite(value) for value in given):
         raise InputError(f"{what} is {values}", "Give finite numbers")
+
+
+def _check_limits(problem: Problem) -> None:
+    for name, (low, high) in problem.limits.items():
+        if not low <= high:
+            raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
 
 
 def _check_range(phase: Phase) -> None:
@@ -93,8 +110,14 @@ def _check_contact(contact: Contact, phase: Phase) -> None:
         raise InputError(f"the normal of {where} has length {np.linalg.norm(contact.normal):.4g}", "Give a unit vector")
     if min(contact.half_extents_m) <= 0.0:
         raise InputError(f"{where} has half extents {contact.half_extents_m} m", "Give lengths above 0")
+    _finite((contact.friction, contact.twist_m), f"friction or twist_m of {where}")
     if not (contact.friction >= 0.0 and contact.max_force > 0.0 and contact.twist_m >= 0.0):
-        raise InputError(f"{where} has a negative limit", "friction, twist_m and max_force are not negative")
+        raise InputError(
+            f"{where} has friction {contact.friction:g}, twist_m {contact.twist_m:g}, max_force {contact.max_force:g}",
+            "None of them is negative, and max_force is above 0",
+        )
+    if not 0.0 <= contact.max_tilt_deg <= 180.0:
+        raise InputError(f"{where} may tilt by {contact.max_tilt_deg:g}°", "Give max_tilt_deg from 0 to 180")
 
 
 def _check_key(key: Key, problem: Problem) -> None:
@@ -111,6 +134,12 @@ def _check_key(key: Key, problem: Problem) -> None:
         raise UnknownNameError("axis", key.axis, where, AXES)
     if key.kind in ("point", "clearance", "bar") and key.point is None:
         raise InputError(f"{where} names no point", "Give point")
+    if key.kind in PLACED and len(key.target) not in (0, 3):
+        raise InputError(
+            f"{where} has {len(key.target)} components as target", 'Give x, y and z; "free" in a file leaves one open'
+        )
+    if key.kind in ("point", "com", "com_velocity") and all(value is None for value in key.target):
+        raise InputError(f"{where} has no target", "Give at least one component")
     if key.kind in ("pose", "range") and not key.joints:
         raise InputError(f"{where} names no coordinate", "Give joints")
     if key.kind == "bar" and not (key.lower and key.lower > 0.0 and len(key.target) == 3):

@@ -12,6 +12,7 @@ from marey.numerics import KnotSpline
 from marey.spacetime._problem import Phase, Problem
 
 NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
+MAX_SPANS: Final = 2000  # of a phase: minutes of motion, and all that memory holds
 SNAP_S: Final = 1e-9  # [s] an instant this near to a border is on it
 
 
@@ -133,3 +134,8 @@ def check_phases(problem: Problem) -> None:
         span = problem.span_s if phase.span_s is None else phase.span_s
         if not (np.isfinite(span) and span > 0.0):
             raise InputError(f"knot spacing of phase '{phase.name}' is {span} s", "Give span_s above 0")
+        if phase.duration_s > MAX_SPANS * span:
+            raise InputError(
+                f"phase '{phase.name}' of {phase.duration_s:g} s has more than {MAX_SPANS} spans of {span:g} s",
+                "Shorten it, or give a longer span_s",
+            )

@@ -19,6 +19,7 @@ from marey.base import (
     toml_keys,
 )
 from marey.spacetime._problem import Contact, Key, Objective, Phase, Problem
+from marey.spacetime._toml_lines import checked
 
 PROBLEM_VERSION: Final = 1
 _POSITIVE: Final = frozenset({"duration_s", "span_s", "frames_per_span", "half_extents_m", "duration_range_s"})
@@ -26,30 +27,28 @@ _NESTED: Final = ("phases", "keys", "objective")
 
 
 def load_problem(path: str | Path) -> Problem:
-    """Read a problem from a TOML file; the files it names are looked for beside it.
+    """Read a problem from a TOML file and check it; the files it names are looked for beside it first.
 
     Raises:
-        FormatError: the file is no TOML or breaks the schema; the message names file and line.
+        FormatError: the file is no TOML, breaks the schema, or asks for what cannot be solved: keys that contradict
+            one another, plants out of reach, unknown names. The message names file and lines.
     """
-    problem = parse_problem(read_toml_text(path, "problem"), file=str(path))
-    if problem.basis is None or Path(problem.basis).is_absolute():
-        return problem
-    return replace(problem, basis=str(Path(path).parent / problem.basis))
+    from marey.spacetime._optimize import check_problem
+
+    problem, place = _read(read_toml_text(path, "problem"), str(path))
+    folder = Path(path).parent
+    if problem.basis is not None:
+        problem = replace(problem, basis=_beside(folder, problem.basis))
+    return checked(replace(problem, character=_beside(folder, problem.character)), place, check_problem)
 
 
 def parse_problem(text: str, *, file: str = "<problem>") -> Problem:
-    """Read a problem from TOML text; ``file`` is the name used in error messages."""
-    data, place = parse_toml(text, file, positive=_POSITIVE)
-    version = data.pop("version", PROBLEM_VERSION)
-    if version != PROBLEM_VERSION:
-        place.fail(f"problem version {version}", f"This marey reads version {PROBLEM_VERSION}", "version")
-    phases = _phases(data, place)
-    keys = records_of(data, "key", Key, place)
-    _check_phase_names(phases, keys, place)
-    objective = record_of(data.get("objective", {}), Objective, place.at("objective"))
-    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective")}
-    name = as_text(rest.pop("name", Path(file).stem), "name", place)
-    return record_of(rest, Problem, place, name=name, phases=phases, keys=keys, objective=objective)
+    """Read a problem from TOML text; ``file`` is the name used in error messages.
+
+    Raises:
+        FormatError: the text is no TOML or breaks the schema. Whether it can be solved is left to ``optimize``.
+    """
+    return _read(text, file)[0]
 
 
 def problem_to_toml(problem: Problem) -> str:
@@ -66,8 +65,27 @@ def problem_to_toml(problem: Problem) -> str:
 
 
 def save_problem(problem: Problem, path: str | Path) -> None:
-    """Write a problem to a TOML file."""
+    """Write a problem to a TOML file that :func:`load_problem` reads."""
     Path(path).write_text(problem_to_toml(problem), encoding="utf-8")
+
+
+def _read(text: str, file: str) -> tuple[Problem, TablePlace]:
+    data, place = parse_toml(text, file, positive=_POSITIVE)
+    version = data.pop("version", PROBLEM_VERSION)
+    if version != PROBLEM_VERSION:
+        place.fail(f"problem version {version}", f"This marey reads version {PROBLEM_VERSION}", "version")
+    phases = _phases(data, place)
+    keys = records_of(data, "key", Key, place)
+    _check_phase_names(phases, keys, place)
+    objective = record_of(data.get("objective", {}), Objective, place.at("objective"))
+    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective")}
+    name = as_text(rest.pop("name", Path(file).stem), "name", place)
+    return record_of(rest, Problem, place, name=name, phases=phases, keys=keys, objective=objective), place
+
+
+def _beside(folder: Path, name: str) -> str:
+    """A file beside the problem if there is one of that name, else the name as it is."""
+    return str(folder / name) if (folder / name).is_file() else name
 
 
 def _phases(data: dict[str, Any], place: TablePlace) -> tuple[Phase, ...]:

@@ -72,6 +72,8 @@ def test_a_target_out_of_reach_is_refused() -> None:
         (with_foot(normal=(0.0, 2.0, 0.0)), "unit"),
         (with_foot(half_extents_m=(0.0, 0.05)), "half extents"),
         (with_foot(friction=-0.1), "negative"),
+        (with_foot(friction=float("inf")), "finite"),
+        (with_foot(max_tilt_deg=float("nan")), "tilt"),
         (with_foot(kind="glue"), "glue"),
         (with_foot(point="left_fot"), "left_foot"),
         (with_keys(Key("pose", "stand", 2.0, joints={"left_knee": 0.4})), "0 to 1"),
@@ -88,6 +90,11 @@ def test_a_target_out_of_reach_is_refused() -> None:
         (replace(STAND, character="nobody"), "nobody"),
         (replace(STAND, guess="sleep"), "sleep"),
         (replace(STAND, frames_per_span=0), "at least 1"),
+        (replace(STAND, gravity=-9.81), "gravity"),
+        (replace(STAND, start_com=(0.0, float("nan"), 0.0)), "start_com"),
+        (replace(STAND, limits={"left_knee": (float("nan"), 1.0)}), "left_knee"),
+        (with_phase(duration_s=1e6), "spans"),
+        (with_keys(Key("clearance", "stand", 1.0, point="hed", lower=0.1)), "'head'"),
     ],
 )
 def test_bad_input_is_refused_by_name(problem: Problem, words: str) -> None:
@@ -104,6 +111,12 @@ def test_contradicting_keys_are_both_named() -> None:
 def test_contacts_on_two_planes_are_refused() -> None:
     other = Contact("right_foot", (-0.2, 0.1, 0.0))
     assert "one plane" in refusal(with_phase(contacts=(FOOT, other)))
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+def test_a_time_limit_that_is_none_is_refused(limit: float) -> None:
+    with pytest.raises(InputError, match="time limit"):
+        optimize(STAND, time_limit_s=limit)
 
 
 def test_unknown_methods_are_refused() -> None:
