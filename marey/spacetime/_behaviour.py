@@ -70,10 +70,18 @@ class BehaviourSpace:
         set_(self, "mean", frozen(self.mean, n, name="mean"))
         set_(self, "basis", frozen(self.basis, n, d, name="basis"))
         set_(self, "variances", frozen(self.variances, d, name="variances"))
+        for name in ("lower", "upper"):
+            set_(self, name, frozen(getattr(self, name), self.tree.num_dofs, name=name))
         if n == 0 or d == 0:
             raise InputError("an empty behaviour", "Fit it to at least one clip")
-        if (self.variances <= 0.0).any() or self.residual_variance <= 0.0:
+        if (self.variances <= 0.0).any() or not self.residual_variance > 0.0:
             raise InputError("variances must be positive")
+        if len(set(self.columns.tolist())) < n or self.columns.min() < 0 or self.columns.max() >= self.tree.num_dofs:
+            raise InputError(f"columns that are not {n} of the body's {self.tree.num_dofs} coordinates")
+        for kind, known in (("border", self.borders), ("pose", self.poses)):
+            for name, value in known.items():
+                for part in value.__slots__:
+                    frozen(getattr(value, part), self.tree.num_dofs, name=f"{part} of {kind} '{name}'")
 
     @classmethod
     def fit(

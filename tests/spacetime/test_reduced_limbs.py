@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from marey.dynamics import points_motion
+from marey.base import InputError, UnknownNameError
+from marey.dynamics import JointTree, points_motion
 from marey.samples import problem_file
 from marey.spacetime import BehaviourSpace
 from marey.spacetime._jets import Tape, angle
 from marey.spacetime._limbs import AXES, STRETCH, plant_data, record_leg, sole_centre
-from marey.spacetime._limbs_tree import leg_of, root_dofs
+from marey.spacetime._limbs_tree import leg_of, root_dofs, with_plane_legs
 
 HEIGHTS = (0.55, 0.7, 0.85, 0.92)  # [m] of the root: crouched to nearly stretched
 
@@ -140,3 +144,96 @@ def test_a_jet_of_an_angle_goes_through_all_quadrants():
     for start in np.linspace(-3.0, 3.0, 13):
         jets = function(np.array([[[start], [0.7], [-0.4]]]), np.zeros((1, 0)))[0, 0]
         assert jets == pytest.approx(np.array([[start, 1.0], [0.7, 0.0], [-0.4, 0.0]]), abs=1e-12)
+
+
+def test_a40_the_foot_stays_and_bones_keep_their_length_for_any_swivel(tree, leg):
+    rng, count = np.random.default_rng(40), 400
+    z = np.zeros((count, 3, 8))
+    lows, highs = [-0.1, 0.5, -0.1, -0.6, -0.4, -0.3, -3.1, 0.0], [0.1, 0.9, 0.1, 0.6, 0.4, 0.3, 3.1, 0.8]
+    z[:, 0] = rng.uniform(lows, highs, size=(count, 8))
+    plants = np.stack([plant_data(leg, np.array([0.08, 0.03, 0.05]), turn) for turn in rng.uniform(-0.6, 0.6, count)])
+    jets = record_leg(leg)(z, plants)
+    inside = np.flatnonzero(jets[:, STRETCH, 0, 0] < 0.98)
+    assert len(inside) > 100
+    root, turns = root_dofs(tree)
+    q = np.zeros((len(inside), tree.num_dofs))
+    q[:, root], q[:, turns], q[:, leg.dofs] = z[inside, 0, :3], z[inside, 0, 3:6], jets[inside, :8, 0, 0]
+    zero = np.zeros_like(q)
+    points = points_motion(tree, q, zero, zero, leg.dofs[[2, 3, 6, 7]], np.zeros((4, 3))).position
+    hip, knee, ankle, ball = points.swapaxes(0, 1)
+    assert np.abs(ball - plants[inside, :3]).max() < 1e-9
+    assert np.abs(np.linalg.norm(knee - hip, axis=1) - leg.lengths[0]).max() < 1e-12
+    assert np.abs(np.linalg.norm(ankle - knee, axis=1) - leg.lengths[1]).max() < 1e-12
+    ratios = (np.linalg.norm(ankle - hip, axis=1) / leg.reach) ** 2
+    assert jets[inside, STRETCH, 0, 0] == pytest.approx(ratios, abs=1e-9)
+
+
+def test_the_swivel_turns_the_knee_about_the_line_from_hip_to_ankle(tree, leg):
+    plant, knees = plant_data(leg, np.array([0.08, 0.0, 0.12]), 0.3), []
+    for swivel in (-0.5, 0.0, 0.5):
+        z = variables(0.7, swivel)
+        q = pose(tree, leg, z, record_leg(leg)(z, plant[None])[0, :8, 0, 0])
+        hip, knee, ankle = places(tree, q, leg.dofs[[2, 3, 6]], np.zeros((3, 3)))
+        n = (ankle - hip) / np.linalg.norm(ankle - hip)
+        side = knee - hip - n * (n @ (knee - hip))
+        knees.append(side / np.linalg.norm(side))
+    for one, other in pairwise(knees):
+        assert np.arccos(np.clip(one @ other, -1.0, 1.0)) == pytest.approx(0.5, abs=1e-9)
+
+
+def test_a40_a_leg_stretched_to_999_per_mille_has_the_derivatives_of_its_differences(leg):
+    plant = plant_data(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)[None]
+    function, h = record_leg(leg), 1e-7
+
+    def at(height):
+        z = np.zeros((1, 3, 8))
+        z[0, 0, 1] = height
+        return function(z, plant)[0]
+
+    low, high = 0.5, 1.3  # bisect for the height of a leg stretched to 99.9 %
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if at(middle)[STRETCH, 0, 0] < 0.999**2 else (low, middle)
+    jets = at(low)
+    assert np.isfinite(jets).all()
+    numeric = (at(low + h)[:8, 0, 0] - at(low - h)[:8, 0, 0]) / (2 * h)
+    assert np.abs(numeric).max() > 10.0  # steep, as a stretched leg is
+    assert jets[:8, 0, 2] == pytest.approx(numeric, rel=1e-5, abs=1e-5)
+
+
+def test_only_a_round_corner_lets_an_overstretched_leg_bend_again(leg):
+    plant = plant_data(leg, np.array([leg.hip_offset[0], 0.0, 0.0]), 0.0)[None]
+    z = np.zeros((1, 3, 8))
+    z[0, 0, 1] = leg.reach + 0.06 - leg.hip_offset[1] + 0.03
+    sharp, round_ = (np.abs(record_leg(leg, rounding)(z, plant)[0, 3, 0, 1:]).max() for rounding in (1e-12, 1e-5))
+    assert sharp < 1e-3 < 0.1 < round_
+
+
+def test_left_and_right_legs_mirror_each_other(tree):
+    left, right = (leg_of(tree, side) for side in ("left", "right"))
+    assert left.reach == pytest.approx(right.reach, rel=0.02)
+    assert left.hip_offset[0] > 0.0 > right.hip_offset[0]
+    assert not set(left.dofs) & set(right.dofs)
+
+
+def test_plane_legs_stay_as_they_are(tree):
+    assert with_plane_legs(tree).offsets == pytest.approx(tree.offsets, abs=1e-15)
+    for side in ("left", "right"):
+        leg = leg_of(tree, side)
+        axis = leg.knee_frame @ leg.knee_axis
+        assert abs(leg.thigh @ axis) < 1e-12
+
+
+def test_trees_without_such_legs_are_refused():
+    with pytest.raises(InputError, match="slide"):
+        root_dofs(JointTree.chain(8))
+    with pytest.raises(UnknownNameError, match="left_hip"):
+        leg_of(JointTree.chain(8), "left")
+
+
+def test_bones_that_are_far_off_the_plane_of_their_hinge_are_refused(tree):
+    dofs = leg_of(tree, "left").dofs
+    offsets = tree.offsets.copy()
+    offsets[dofs[4]] += 0.1 * tree.axes[dofs[3]]
+    with pytest.raises(InputError, match="across its hinge"):
+        with_plane_legs(replace(tree, offsets=offsets))
