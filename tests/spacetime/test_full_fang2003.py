@@ -1,0 +1,24 @@
+"""The thesis's own solver on the thesis's own examples: it gets to the rows, and not to the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from marey.spacetime import EXAMPLES, optimize
+
+
+def test_printed_method_reaches_the_monkey_bars() -> None:
+    result = optimize(EXAMPLES["monkey-bars"](), solver="fang2003", on_failure="return")
+    assert result.violation < 1e-3 and result.iterations < 1330  # what the thesis needed
+    assert result.check.is_valid
+    assert result.objective > optimize(EXAMPLES["monkey-bars"]()).objective
+
+
+@pytest.mark.slow
+def test_printed_method_reaches_the_rows_of_the_dismount() -> None:
+    problem = replace(EXAMPLES["dismount-0.8"](), max_iterations=650)  # as many as the thesis needed
+    result = optimize(problem, solver="fang2003", on_failure="return", time_limit_s=100.0)
+    assert result.violation < 1e-3
+    assert result.objective > optimize(EXAMPLES["dismount-0.8"]()).objective
