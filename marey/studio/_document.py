@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from marey.base import InputError
 from marey.dynamics import ValidityReport
 from marey.studio._film import Film
+from marey.studio._task import Task
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0)  # times real time
 
@@ -18,6 +19,7 @@ class Document:
     label: str = ""
     film: Film | None = None
     report: ValidityReport | None = None  # of the clip that is open, once it was checked
+    task: Task | None = None  # a repair or a jump whose end was not seen yet
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0

@@ -15,7 +15,7 @@ from marey.base import InputError
 from marey.dynamics import ValidityReport, validity
 from marey.numerics import SQPIteration
 from marey.studio._document import Document
-from marey.studio._task import Found, Task
+from marey.studio._task import Found, Listener, Task
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 PLOT_POINTS = 400
 LISTED = 4  # stretches told in words
 SHORT_S = 0.05  # shorter ones are seen in the bar only
+ROOM_S = 0.4  # [s] around a stretch, in which a repair can join the clip
 TIME_LIMIT_S = 60.0  # of a repair or a jump; the best so far is kept
+EMPTY = tuple(np.zeros(2) for _ in range(4))  # a plot of nothing: time and three curves
 COLOUR = {"green": "#2f9e5b", "amber": "#d99a1c", "red": "#cc3b3b"}
 LENGTH_M, RISE_M, TURN_DEG = (0.3, 1.8), (0.1, 0.5), (-360.0, 360.0)
 
@@ -33,7 +35,6 @@ class Physics:
 
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
         self._session = session
-        self._task: Task | None = None
         self._shown: ValidityReport | None = None
         self._progress = "Nothing runs."
         self._check = gui.add_button("Check this clip", icon=viser.Icon.SCALE)
@@ -53,10 +54,13 @@ class Physics:
         self._stop = gui.add_button("Stop, keep the best", icon=viser.Icon.HAND_STOP, disabled=True)
         self._state = gui.add_html("")
         self._connect()
+        if session.document.task is not None:  # the page was loaded again
+            self._progress = f"{session.document.task.what}: going on"
+            session.document.task.listen(self._listener(session.document.task.what, session.document.task.label))
 
     def refresh(self, document: Document) -> None:
         """Show the report of the clip that is open, and how far the task is."""
-        busy = self._task is not None and self._task.is_running
+        busy = document.task is not None and document.task.is_running
         self._stop.disabled = not busy
         self._repair.disabled = self._jump.disabled = busy
         self._state.content = f'<div data-testid="task" style="padding:0 0.8em">{escape(self._progress)}</div>'
@@ -67,16 +71,16 @@ class Physics:
             _fill(self._momentum, document.report, "momentum")
 
     def close(self) -> None:
-        """Stop what still runs."""
-        if self._task is not None:
-            self._task.stop()
+        """Leave what still runs to the next page of this document."""
+        if self._session.document.task is not None:
+            self._session.document.task.listen(None)
 
     def _connect(self) -> None:
         self._check.on_click(self._later("check", self._check_clip))
         self._worst.on_click(self._later("worst", self._take_worst))
         self._repair.on_click(self._later("repair", self._start_repair))
         self._jump.on_click(self._later("jump", self._start_jump))
-        self._stop.on_click(self._later("stop", self.close))
+        self._stop.on_click(self._later("stop", self._stop_task))
 
     def _later(self, key: str, job: Callable[[], None]) -> Callable[[Any], None]:
         """A handler that leaves the job with the worker; our own assignments come without a client."""
@@ -98,8 +102,9 @@ class Physics:
         bad = [span for span in report.spans if span.status != "green"]
         if not bad:
             raise InputError("every stretch is green", "There is nothing to repair")
-        worst = max(bad, key=lambda span: span.violation)
-        self._from.value, self._to.value = round(worst.start_s, 2), round(worst.stop_s, 2)
+        worst, last = max(bad, key=lambda span: span.violation), float(report.times[-1])
+        begin, end = max(worst.start_s - ROOM_S, 0.0), min(worst.stop_s + ROOM_S, last)
+        self._from.value, self._to.value = round(begin, 2), round(end, 2)
 
     def _start_repair(self) -> None:
         from marey.spacetime import make_valid
@@ -119,27 +124,36 @@ class Physics:
         from marey.samples import jump_problem
         from marey.spacetime import optimize
 
-        length, rise, turn = float(self._length.value), float(self._rise.value), float(self._turn.value)
-        problem = jump_problem(
-            length_m=_held(length, LENGTH_M), rise_m=_held(rise, RISE_M), turn_deg=_held(turn, TURN_DEG)
+        length, rise, turn = (
+            _held(float(slider.value), bounds)
+            for slider, bounds in ((self._length, LENGTH_M), (self._rise, RISE_M), (self._turn, TURN_DEG))
         )
+        problem = jump_problem(length_m=length, rise_m=rise, turn_deg=turn)
         solve = partial(optimize, problem, time_limit_s=TIME_LIMIT_S, on_failure="return")
         self._start("jump", f"jump {length:g} m {turn:g}°", solve)
 
     def _start(self, what: str, label: str, solve: Callable[..., Found]) -> None:
-        if self._task is not None and self._task.is_running:
+        document = self._session.document
+        if document.task is not None:
             raise InputError("something is being solved already", "Stop it, or wait")
         self._progress = f"{what}: starting"
 
         def run(listen: Callable[[SQPIteration], bool]) -> Found:
             return solve(on_iteration=listen)
 
-        self._task = Task(
-            run,
+        document.task = Task(run, self._listener(what, label), what=what, label=label)
+
+    def _listener(self, what: str, label: str) -> Listener:
+        """Notes for the worker of this page."""
+        return Listener(
             on_step=lambda step: self._post("step", partial(self._tell, what, step)),
             on_end=lambda result: self._post("end", partial(self._end, label, result)),
             on_error=lambda error: self._post("end", partial(self._fail, error)),
         )
+
+    def _stop_task(self) -> None:
+        if self._session.document.task is not None:
+            self._session.document.task.stop()
 
     def _tell(self, what: str, step: SQPIteration) -> None:
         self._progress = (
@@ -147,13 +161,15 @@ class Physics:
         )
 
     def _end(self, label: str, result: Found) -> None:
+        self._session.document.task = None
         self._progress = result.sentence
         self._session.open_motion(label, result.motion)
         self._check_clip()
 
     def _fail(self, error: Exception) -> None:
+        self._session.document.task = None
         self._progress = "It failed; see the message."
-        raise error
+        self._session.report(error)
 
 
 def verdict_html(report: ValidityReport | None) -> str:
@@ -185,12 +201,12 @@ def _plot(gui: viser.GuiApi, title: str, names: tuple[str, ...]) -> viser.GuiUpl
         uplot.Series(label="s"),
         *(uplot.Series(label=n, stroke=c, width=1.5) for n, c in zip(names, colours, strict=True)),
     )
-    empty = tuple(np.zeros(2) for _ in range(4))
-    return gui.add_uplot(empty, series, title=title, scales={"x": uplot.Scale(time=False)}, aspect=2.2)
+    return gui.add_uplot(EMPTY, series, title=title, scales={"x": uplot.Scale(time=False)}, aspect=2.2)
 
 
 def _fill(plot: viser.GuiUplotHandle, report: ValidityReport | None, what: str) -> None:
     if report is None:
+        plot.data = EMPTY
         return
     stride = max(1, report.num_frames // PLOT_POINTS)
     dynamics = report.dynamics

@@ -55,9 +55,13 @@ class Studio:
         """End all sessions and the server."""
         with self._lock:
             sessions = [session for _, session in self._sessions.values()]
+            documents = [session.document for session in sessions] + [kept[1] for kept in self._parked.values()]
             self._sessions.clear()
         for session in sessions:
             session.close()
+        for document in documents:
+            if document.task is not None:
+                document.task.stop()
         self._server.stop()
 
     def __enter__(self) -> Studio:

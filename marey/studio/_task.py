@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from marey.motion import Motion
@@ -27,19 +28,33 @@ class Found(Protocol):
 Solve = Callable[[Callable[[SQPIteration], bool]], Found]
 
 
-class Task:
-    """One optimisation. The callbacks are called from its thread; they leave notes with the session's worker."""
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told how it goes; called from the task's thread, so each leaves a note with the session's worker."""
 
-    def __init__(
-        self,
-        solve: Solve,
-        *,
-        on_step: Callable[[SQPIteration], None],
-        on_end: Callable[[Found], None],
-        on_error: Callable[[Exception], None],
-    ) -> None:
+    on_step: Callable[[SQPIteration], None]
+    on_end: Callable[[Found], None]
+    on_error: Callable[[Exception], None]
+
+
+class Task:
+    """One optimisation. It belongs to the document, so that a page that is loaded again finds it going on."""
+
+    def __init__(self, solve: Solve, listener: Listener, *, what: str = "task", label: str = "") -> None:
+        """Start it.
+
+        Args:
+            solve: does the work; calls what it is given after every iteration, and ends where that says True.
+            listener: told at once.
+            what: repair or jump, for the line that tells how far it is.
+            label: of the clip it will give.
+        """
+        self.what, self.label = what, label
         self._stop = threading.Event()
-        self._solve, self._on_step, self._on_end, self._on_error = solve, on_step, on_end, on_error
+        self._lock = threading.Lock()
+        self._solve = solve
+        self._listener: Listener | None = listener
+        self._outcome: Found | Exception | None = None
         self._thread = threading.Thread(target=self._run, name="marey-task", daemon=True)
         self._thread.start()
 
@@ -47,17 +62,37 @@ class Task:
         """Ask it to end after the iteration in hand; the best motion so far is kept."""
         self._stop.set()
 
+    def listen(self, listener: Listener | None) -> None:
+        """Tell another one from now on, or none; an end that was reached meanwhile is told at once."""
+        with self._lock:
+            self._listener, outcome = listener, self._outcome
+        if listener is not None and outcome is not None:
+            _tell_end(listener, outcome)
+
     @property
     def is_running(self) -> bool:
-        """Whether it still works."""
-        return self._thread.is_alive()
+        """Whether it still works; no more when its end is told."""
+        return self._outcome is None
 
     def _run(self) -> None:
         try:
-            self._on_end(self._solve(self._step))
+            outcome: Found | Exception = self._solve(self._step)
         except Exception as error:  # told to the user by the session
-            self._on_error(error)
+            outcome = error
+        with self._lock:
+            self._outcome, listener = outcome, self._listener
+        if listener is not None:
+            _tell_end(listener, outcome)
 
     def _step(self, step: SQPIteration) -> bool:
-        self._on_step(step)
+        listener = self._listener
+        if listener is not None:
+            listener.on_step(step)
         return self._stop.is_set()
+
+
+def _tell_end(listener: Listener, outcome: Found | Exception) -> None:
+    if isinstance(outcome, Exception):
+        listener.on_error(outcome)
+    else:
+        listener.on_end(outcome)

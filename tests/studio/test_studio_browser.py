@@ -230,3 +230,44 @@ def test_a_jump_is_made_with_its_progress_shown(page, studio: Studio) -> None:
     film = session.document.film
     assert film.motion.root_positions[-1, 2] - film.motion.root_positions[0, 2] == pytest.approx(1.0, abs=0.15)
     assert session.document.report.valid_fraction > 0.8
+
+
+def test_buttons_of_the_physics_tab_in_odd_orders_end_in_words(page, studio: Studio) -> None:
+    page.get_by_role("tab", name="Physics").click()
+    page.get_by_role("button", name="Take the worst stretch").click()
+    page.get_by_text("the clip was not checked").first.wait_for()
+    page.get_by_role("button", name="Repair this stretch").click()
+    page.get_by_text("a stretch from 0 s to 0 s").first.wait_for()
+    session = max(studio._sessions.items())[1][1]
+    session._physics._to.value = 0.1
+    page.get_by_role("button", name="Repair this stretch").click()
+    page.get_by_text("choose a longer one").first.wait_for()
+    page.get_by_test_id("task").get_by_text("It failed").wait_for()
+    stop = page.get_by_role("button", name="Stop, keep the best")
+    assert stop.is_disabled() and page.get_by_role("button", name="Repair this stretch").is_enabled()
+    session._physics._stop_task()  # a page may send a click that it should not
+    page.get_by_role("button", name="Check this clip").click()
+    page.get_by_test_id("validity").get_by_text("frames are green").wait_for()
+    page.get_by_role("button", name="Take the worst stretch").click()
+    for _ in range(100):
+        if session._physics._to.value != 0.1:
+            break
+        page.wait_for_timeout(100)
+    assert session._physics._to.value - session._physics._from.value >= 0.4  # long enough to be repaired
+
+
+def test_a_jump_goes_on_over_a_reload_and_a_second_one_is_refused(page, studio: Studio) -> None:
+    page.get_by_role("tab", name="Physics").click()
+    page.get_by_role("button", name="Make this jump").click()
+    page.get_by_test_id("task").get_by_text("jump:").wait_for()
+    first = max(studio._sessions.items())[1][1]
+    first._physics._post("jump", first._physics._start_jump)  # a second click that was under way
+    page.get_by_text("something is being solved already").first.wait_for()
+    page.reload()
+    page.get_by_test_id("clock").wait_for()
+    session = max(studio._sessions.items())[1][1]
+    assert session is not first and session.document is first.document
+    wait_until(page, "[...document.querySelectorAll('input')].some(i => i.value.startsWith('jump 1 m'))")
+    page.get_by_role("tab", name="Physics").click()
+    page.get_by_test_id("validity").get_by_text("frames are green").wait_for()
+    assert session.document.task is None and page.get_by_role("button", name="Make this jump").is_enabled()

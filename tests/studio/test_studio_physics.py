@@ -14,7 +14,7 @@ from marey.studio._document import Document
 from marey.studio._film import Film
 from marey.studio._forces import HIDDEN_M, METRES_PER_WEIGHT, _arrows
 from marey.studio._physics import _held, verdict_html
-from marey.studio._task import Task
+from marey.studio._task import Listener, Task
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,10 @@ def step(index: int) -> SQPIteration:
     return SQPIteration(index, np.zeros(1), 1.0, 0.1, 0.0, 0.5, 10.0, 0.0, True)
 
 
+def silent(_: object) -> None:
+    """Someone who does not listen."""
+
+
 def test_a_task_tells_its_steps_and_its_end():
     ended, steps, errors = threading.Event(), [], []
 
@@ -80,14 +84,12 @@ def test_a_task_tells_its_steps_and_its_end():
             listen(step(i))
         return Answer()
 
-    Task(solve, on_step=steps.append, on_end=lambda _: ended.set(), on_error=errors.append)
+    Task(solve, Listener(steps.append, lambda _: ended.set(), errors.append))
     assert ended.wait(5.0)
     assert [s.index for s in steps] == [0, 1, 2] and not errors
 
 
-def test_a_stopped_task_keeps_what_it_has():
-    ended, going = threading.Event(), threading.Event()
-
+def until_stopped(going: threading.Event):
     def solve(listen):
         for i in range(10_000_000):
             going.set()
@@ -95,17 +97,43 @@ def test_a_stopped_task_keeps_what_it_has():
                 return Answer()
         raise AssertionError("it was never stopped")
 
-    task = Task(solve, on_step=lambda _: None, on_end=lambda _: ended.set(), on_error=lambda _: None)
-    assert going.wait(5.0)
+    return solve
+
+
+def test_a_stopped_task_keeps_what_it_has():
+    ended, going = threading.Event(), threading.Event()
+    task = Task(until_stopped(going), Listener(silent, lambda _: ended.set(), silent))
+    assert going.wait(5.0) and task.is_running
     task.stop()
     assert ended.wait(5.0)
 
 
-def test_a_task_that_fails_says_so():
+def test_a_task_that_fails_says_so_and_does_not_run_any_more():
+    seen = []
     failed = threading.Event()
 
     def solve(listen):
         raise InputError("no way")
 
-    Task(solve, on_step=lambda _: None, on_end=lambda _: None, on_error=lambda _: failed.set())
+    def fail(error):
+        seen.append(task.is_running)
+        failed.set()
+
+    hold = threading.Event()
+    task = Task(lambda listen: hold.wait(5.0) and solve(listen), Listener(silent, silent, fail))
+    hold.set()
     assert failed.wait(5.0)
+    assert seen == [False]  # told only when buttons may be pressed again
+
+
+def test_a_task_goes_on_while_nobody_listens_and_tells_the_next_one_its_end():
+    going, gone = threading.Event(), []
+    task = Task(until_stopped(going), Listener(silent, gone.append, gone.append))
+    assert going.wait(5.0)
+    task.listen(None)  # the page was closed
+    task.stop()
+    task._thread.join(5.0)
+    assert not task.is_running and not gone
+    found = []
+    task.listen(Listener(silent, found.append, gone.append))
+    assert isinstance(found[0], Answer) and not gone
