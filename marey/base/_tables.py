@@ -73,7 +73,7 @@ def parse_toml(text: str, file: str, *, positive: frozenset[str] = frozenset()) 
     """
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
         found = re.search(r"at line (\d+)", str(error))
         what = re.sub(r" \(at .*\)", "", str(error)) or "the file is nested too deeply"
         line = int(found[1]) if found else text.count("\n") + 1
@@ -133,13 +133,18 @@ def as_text(value: Any, key: str, place: TablePlace) -> str:
 
 def as_number(value: Any, key: str, place: TablePlace) -> float:
     """The value, which must be a finite number of a sensible size."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
         place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
     if key in place.positive and value <= 0:
         place.fail(f"'{key}' is {value}", "It must be positive", key)
     if abs(value) > MAX_NUMBER:
-        place.fail(f"'{key}' is {value}", "Lengths are in metres, at most a million of them", key)
+        place.fail(f"'{key}' is larger than a million", "Lengths are in metres", key)
     return float(value)
+
+
+def _is_finite(value: int | float) -> bool:
+    """Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite."""
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def as_numbers(value: Any, count: int, key: str, place: TablePlace) -> tuple[float, ...]:
