@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import EPS, FloatArray, InputError, IntArray, frozen
-from marey.numerics._bspline_basis import blossom, difference_weights, local_basis, uniform_knots
+from marey.base import FloatArray, InputError, IntArray, frozen
+from marey.numerics._bspline_basis import blossom, difference_weights, inside, local_basis, uniform_knots
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -150,17 +148,10 @@ class UniformBSpline:
 
     def _local(self, t: FloatArray) -> tuple[IntArray, FloatArray]:
         """Span index ``(m,)`` of each time, and the basis functions ``(m, degree + 1)`` there."""
-        t = self._inside(t)
+        t = inside(t, self.start, self.stop)
         width = (self.stop - self.start) / self.num_spans
         spans = np.clip(((t - self.start) / width).astype(np.int64), 0, self.num_spans - 1)
         return spans, local_basis(self.knots, self.degree, spans, t)
-
-    def _inside(self, t: FloatArray) -> FloatArray:
-        slack = EDGE_TOL * max(self.stop - self.start, abs(self.start), abs(self.stop))
-        bad = ~((t >= self.start - slack) & (t <= self.stop + slack))
-        if np.any(bad):
-            raise InputError(f"time {t[bad][0]:g} is outside the curve, {self.start:g} to {self.stop:g}")
-        return np.clip(t, self.start, self.stop)
 
     def _differentiated(self) -> UniformBSpline:
         if self.degree == 0:

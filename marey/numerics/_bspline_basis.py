@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import EPS, FloatArray, InputError, IntArray
+
+EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
+
+
+def inside(t: FloatArray, start: float, stop: float) -> FloatArray:
+    """Times [s] within a curve, those that miss its ends by rounding put on them.
+
+    Raises:
+        InputError: a time is outside the curve, or NaN.
+    """
+    slack = EDGE_TOL * max(stop - start, abs(start), abs(stop))
+    bad = ~((t >= start - slack) & (t <= stop + slack))
+    if np.any(bad):
+        raise InputError(f"time {t[bad][0]:g} is outside the curve", f"It goes from {start:g} to {stop:g}")
+    return np.clip(t, start, stop)
 
 
 def uniform_knots(start: float, stop: float, num_spans: int, degree: int, is_clamped: bool) -> FloatArray:

@@ -38,10 +38,12 @@ def finite_difference_jacobian(
         Array of shape ``S + (n,)``.
 
     Raises:
-        InputError: the function is not finite near ``x``; the coordinate is in the message.
+        InputError: the step is not positive, or the function not finite near ``x``; the message tells where.
     """
     if scheme not in _SCHEMES:
         raise UnknownNameError("scheme", scheme, "finite_difference_jacobian", _SCHEMES)
+    if step is not None and not 0.0 < step < np.inf:
+        raise InputError(f"step is {step}", "Give a positive number, or none")
     order, nodes, weights = _SCHEMES[scheme]
     point = frozen(x, None, name="x")
     relative = EPS ** (1.0 / (order + 1)) if step is None else float(step)

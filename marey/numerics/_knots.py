@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import EPS, FloatArray, InputError, IntArray, frozen
-from marey.numerics._bspline_basis import blossom, local_basis
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.numerics._bspline_basis import blossom, inside, local_basis
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Side = Literal["left", "right"]
 
 DEGREE = 3
-EDGE_TOL = 64 * EPS  # [-] of the larger of span and times; a time computed as the end may miss it by rounding
+MAX_SPANS = 100_000  # of a phase; more is a slip of the pen that would fill the memory
 WHOLE_SPANS_TOL = 1e-9  # [-] of a span; a phase of 0.3 s holds three spans of 0.1 s, not four
 
 
@@ -70,8 +70,10 @@ class KnotSpline:
             raise InputError(
                 f"{times.size} edges of multiplicity {multiplicity}", "Give two edges or more, 1 to 3 fold"
             )
-        spans = np.broadcast_to(np.asarray(span_s, dtype=np.float64), (times.size - 1,))
-        labels = names or [str(i) for i in range(spans.size)]
+        spans = _of_each(span_s, times.size - 1, "span_s")
+        labels = [str(i) for i in range(spans.size)] if names is None else names
+        if len(labels) != spans.size:
+            raise InputError(f"{len(labels)} names for {spans.size} phases", "Give one for each")
         counts = [_whole_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
         inner: list[FloatArray] = [
             np.linspace(a, b, n + 1)[1:-1]
@@ -103,6 +105,8 @@ class KnotSpline:
 
     def gauss_times(self, num_points: int = 2) -> tuple[FloatArray, FloatArray]:
         """Gauss points of every span, in order, and their weights, both ``(S * num_points,)`` [s]."""
+        if num_points < 1:
+            raise InputError(f"{num_points} Gauss points", "Give at least one")
         nodes, shares = np.polynomial.legendre.leggauss(num_points)
         middle, half = 0.5 * (self.breaks[1:] + self.breaks[:-1]), 0.5 * np.diff(self.breaks)
         return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * shares).ravel()
@@ -124,7 +128,9 @@ class KnotSpline:
         """First of the four functions that live at each time ``(T,)``, and the four's values ``(T, 4)``."""
         if not 0 <= derivative <= DEGREE:
             raise InputError(f"derivative of order {derivative}", f"It is 0 to {DEGREE}")
-        times = self._inside(frozen(t, None, name="t"))
+        if side not in ("left", "right"):
+            raise UnknownNameError("side", side, "KnotSpline", ("left", "right"))
+        times = inside(frozen(t, None, name="t"), float(self.knots[0]), float(self.knots[-1]))
         left = np.searchsorted(self.knots, times, side=side) - 1
         left = np.clip(left, DEGREE, self.num_coefficients - 1)
         basis = local_basis(self.knots, DEGREE - derivative, left - (DEGREE - derivative), times)
@@ -143,7 +149,7 @@ class KnotSpline:
         from marey.numerics._knots_matrices import weighted_gram
 
         times, quadrature = self.gauss_times(2)
-        spans = np.broadcast_to(np.asarray(weights, dtype=np.float64), (self.num_spans,))
+        spans = _of_each(weights, self.num_spans, "weights")
         return weighted_gram(self.design(times, 2), quadrature * np.repeat(spans, 2))
 
     def refined(self, factor: int = 2) -> tuple[KnotSpline, csr_array]:
@@ -168,24 +174,31 @@ class KnotSpline:
         r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
 
         A trace of the acceleration's square, ``smoothing`` times the largest term, settles what no sample sees.
+
+        Raises:
+            InputError: a sample is missing or not finite, or a time is outside the knots.
         """
         from marey.numerics._knots_matrices import smoothed_fit
 
-        samples = np.asarray(values, dtype=np.float64)
+        samples = frozen(values, name="values")
+        if samples.size == 0 or samples.shape[:1] != np.shape(t):
+            raise InputError(
+                f"values have shape {samples.shape}, there are {np.size(t)} times", "Give one row for each"
+            )
         flat = samples.reshape(samples.shape[0], -1)
         fitted = smoothed_fit(self.design(t), self.second_derivative_gram(), flat, smoothing)
         return fitted.reshape(-1, *samples.shape[1:])
 
-    def _inside(self, t: FloatArray) -> FloatArray:
-        start, stop = self.knots[0], self.knots[-1]
-        slack = EDGE_TOL * max(stop - start, abs(start), abs(stop))
-        bad = ~((t >= start - slack) & (t <= stop + slack))
-        if np.any(bad):
-            raise InputError(f"time {t[bad][0]:g} is outside the curve, {start:g} to {stop:g}")
-        return np.clip(t, start, stop)
-
     def __repr__(self) -> str:
         return f"KnotSpline({self.num_spans} spans, {self.num_coefficients} coefficients, {self.knots[-1]:g} s)"
+
+
+def _of_each(values: ArrayLike, count: int, name: str) -> FloatArray:
+    """One number for each of ``count``, or one for all."""
+    given = frozen(values, name=name)
+    if given.shape not in ((), (count,)):
+        raise InputError(f"{name} has shape {given.shape}, expected ({count},)", "Give one for each, or one for all")
+    return np.broadcast_to(given, (count,))
 
 
 def _whole_spans(name: str, duration: float, span: float) -> int:
@@ -193,6 +206,10 @@ def _whole_spans(name: str, duration: float, span: float) -> int:
         raise InputError(f"phase '{name}' has knots {span:g} s apart", "The spacing is positive")
     if duration < span * (1.0 - WHOLE_SPANS_TOL):
         raise InputError(f"phase '{name}' lasts {duration:g} s, less than one span of {span:g} s", "Shorten its span")
+    if duration > MAX_SPANS * span:
+        raise InputError(
+            f"phase '{name}' lasts {duration:g} s, over {MAX_SPANS} spans of {span:g} s", "Lengthen its span"
+        )
     return max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
 
 

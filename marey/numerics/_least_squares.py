@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import EPS, BoolArray, FloatArray, InputError, UnknownNameError, frozen
 from marey.numerics._differences import finite_difference_jacobian
+from marey.numerics._qp import checked_ends
 from marey.numerics._status import OnFailure, SolveStatus, check_on_failure, raise_if_asked
 from marey.numerics._steps import gauss_newton_step, levenberg_marquardt_step
 
@@ -123,7 +124,7 @@ class _Search:
             self.optimality = _cosine(J[:, free], self.residual)
             if self.optimality <= self.tolerance:
                 return SolveStatus.CONVERGED
-            if self.iterations == max_iterations:
+            if self.iterations >= max_iterations:
                 return SolveStatus.CONVERGED if self.is_settled(J, free) else SolveStatus.ITERATION_LIMIT
             self.iterations += 1
             if not self.advance(J, free):
@@ -207,10 +208,10 @@ _ADVICE = {
 def _box(start: ArrayLike, bounds: tuple[ArrayLike, ArrayLike] | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """First guess projected on the box, and the box."""
     x = frozen(start, None, name="start")
-    given = (-np.inf, np.inf) if bounds is None else bounds
-    lower, upper = (np.broadcast_to(np.asarray(end, dtype=np.float64), x.shape) for end in given)
-    if np.isnan(lower).any() or np.isnan(upper).any() or np.any(lower > upper):
-        bad = int(np.argmax(~(lower <= upper)))
+    low, high = (None, None) if bounds is None else bounds
+    lower, upper = checked_ends(low, x.size, -np.inf, "bounds"), checked_ends(high, x.size, np.inf, "bounds")
+    if np.any(lower > upper):
+        bad = int(np.argmax(lower > upper))
         raise InputError(f"bounds of variable {bad} are {lower[bad]} and {upper[bad]}", "Lower comes first")
     return np.clip(x, lower, upper), lower, upper
 

@@ -175,12 +175,13 @@ def _checked(
         raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
     rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
     x_lower, x_upper = (None, None) if bounds is None else bounds
-    lowest = [_ends(x_lower, n, -np.inf, "bounds"), _ends(lower, len(rows), -np.inf, "the rows of A")]
-    highest = [_ends(x_upper, n, np.inf, "bounds"), _ends(upper, len(rows), np.inf, "the rows of A")]
+    lowest = [checked_ends(x_lower, n, -np.inf, "bounds"), checked_ends(lower, len(rows), -np.inf, "the rows of A")]
+    highest = [checked_ends(x_upper, n, np.inf, "bounds"), checked_ends(upper, len(rows), np.inf, "the rows of A")]
     return Programme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
 
 
-def _ends(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
+def checked_ends(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
+    """Ends ``(size,)`` from an array, a number for all, or none; infinite ones are welcome, NaN is not."""
     ends = np.asarray(default if values is None else values, dtype=np.float64)
     if ends.ndim > 1 or (ends.ndim == 1 and ends.size != size):
         raise InputError(f"the ends of {name} have shape {ends.shape}, expected ({size},)")

@@ -68,7 +68,8 @@ class InteriorPoint:
         while self.num_factors < max_steps:
             gap = self._gap(point)
             dual, primal = self._residuals(point)
-            is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or gap < ROUNDING_GAP * tolerance
+            is_rounded = self.num_factors > 0 and gap < ROUNDING_GAP * tolerance
+            is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or is_rounded
             if (gap < tolerance and is_settled) or not np.isfinite(gap):
                 break
             try:
@@ -90,7 +91,10 @@ class InteriorPoint:
         s, t = np.maximum(-distance, 0.0) + START_SLACK, np.maximum(distance, 0.0) + START_SLACK
         span = sides.penalty - sides.floors
         w = np.where(sides.floors < 0.0, 0.5, START_SHARE) * span
-        gap = (float(s @ w) + float(t @ (span - w))) / max(2 * s.size, 1) + 1e-9
+        total, count = float(s @ w) + float(t @ (span - w)), 2 * s.size
+        if not count:  # without rows the gradient tells how hard the box may have to push
+            total, count = float(np.abs(self.gradient) @ width), max(d.size, 1)
+        gap = total / count + 1e-9
         return Point(d, s, t, w, span - w, START_BOX_GAP * gap / (d - self.low), START_BOX_GAP * gap / (self.high - d))
 
     def _gap(self, p: Point) -> float:

@@ -59,7 +59,7 @@ def solve_sqp(
         raise UnknownNameError("method", method, "solve_sqp", ("sl1qp", "fang2003"))
     if projection not in ("h", "euclidean"):
         raise UnknownNameError("projection", projection, "solve_sqp", ("h", "euclidean"))
-    if trust <= 0.0 or penalty <= 0.0 or tolerance <= 0.0:
+    if not (trust > 0.0 and penalty > 0.0 and tolerance > 0.0):  # NaN is refused too
         raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
     x = _inside(programme, frozen(start, None, name="start"))
     settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)

@@ -58,3 +58,9 @@ def test_a_value_that_is_not_finite_names_its_coordinate():
         finite_difference_jacobian(np.sqrt, np.array([1.0, 0.0]))
     with pytest.raises(UnknownNameError, match="central"):
         finite_difference_jacobian(np.sin, np.zeros(1), scheme="centrl")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [0.0, -1e-6, np.nan, np.inf])
+def test_a_step_that_is_not_positive_is_refused(step):
+    with pytest.raises(InputError, match="step is"):
+        finite_difference_jacobian(np.sin, [0.3], step=step)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad_vec
 from scipy.interpolate import BSpline
 
-from marey.base import InputError
+from marey.base import InputError, MareyError
 from marey.numerics import KnotSpline
 
 EDGES = [0.0, 0.35, 0.75, 1.3]
@@ -141,4 +141,24 @@ def test_phase_of_whole_spans_is_not_cut_once_more():
 )
 def test_bad_input_is_refused_with_its_reason(call, message):
     with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: KnotSpline.phases([0.0, 1.0], 1e-12), "over 100000 spans"),
+        (lambda: KnotSpline.phases([0.0, 1.0], [0.1, 0.2]), "span_s has shape"),
+        (lambda: KnotSpline.phases([0.0, 1.0], 0.1, names=["a", "b"]), "2 names for 1 phases"),
+        (lambda: spline().fit([0.0, 0.5], [np.nan, 1.0]), "values holds nan"),
+        (lambda: spline().fit([0.0, 0.5], [1.0, 2.0, 3.0]), "there are 2 times"),
+        (lambda: spline().fit([], np.zeros((0, 2))), "there are 0 times"),
+        (lambda: spline().second_derivative_gram([1.0, 2.0]), "weights has shape"),
+        (lambda: spline().gauss_times(0), "0 Gauss points"),
+        (lambda: spline().local([0.1], side="up"), "no side 'up'"),
+        (lambda: spline().design([1.4]), "outside the curve"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(call, message):
+    with pytest.raises(MareyError, match=message):
         call()

@@ -157,3 +157,13 @@ def test_wrong_options_are_refused_by_name(arguments, error, message):
 def test_residuals_have_to_be_a_vector():
     with pytest.raises(InputError, match="expected"):
         solve_least_squares(lambda x: np.eye(2), [0.0])
+
+
+def test_bounds_of_another_shape_are_refused():
+    with pytest.raises(InputError, match="bounds have shape"):
+        solve_least_squares(lambda x: x, [1.0, 2.0], bounds=([0.0, 0.0, 0.0], 1.0))
+
+
+def test_no_iterations_are_an_iteration_limit_whatever_their_sign():
+    result = solve_least_squares(lambda x: x - 1.0, [3.0], max_iterations=-1, on_failure="return")
+    assert (result.status, result.iterations) == (SolveStatus.ITERATION_LIMIT, 0)

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
-from marey.numerics import KnotSpline, SolveStatus, solve_sqp
+from marey.numerics import KnotSpline, SolveStatus, solve_qp, solve_sqp
 
 
 class Small:
@@ -380,3 +380,22 @@ def test_crossed_or_short_bounds_are_refused():
     problem.lower = problem.upper + 1.0
     with pytest.raises(InputError, match="Lower comes first"):
         solve_sqp(problem, problem.start)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("box", [1.0, np.inf])
+def test_a_programme_without_rows_ends_at_its_optimum(seed, box):
+    programme = Small(seed, num_equal=0, num_above=0)
+    programme.lower, programme.upper = np.full(6, -box), np.full(6, box)
+    result = solve_sqp(programme, np.full(6, 0.5), tolerance=1e-8)
+    ends = (-box, box) if np.isfinite(box) else None
+    expected = solve_qp(programme.A.T @ programme.A, -programme.A.T @ programme.b, bounds=ends)
+    np.testing.assert_allclose(result.x, expected.x, atol=1e-4)  # 1e-8 of the objective is its square root of a step
+    assert result.objective == pytest.approx(programme.values(expected.x)[0], rel=1e-7)
+
+
+@pytest.mark.parametrize("option", ["trust", "penalty", "tolerance"])
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_settings_that_are_not_positive_are_refused(option, value):
+    with pytest.raises(InputError, match="All are positive"):
+        solve_sqp(Small(0), np.zeros(6), **{option: value})
