@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, FormatError, frozen
+from marey.base import BoolArray, FloatArray, FormatError, InputError, frozen
 from marey.io._bytes import AnyPath
 from marey.io._trc_table import Table, load_table
 
@@ -32,6 +32,8 @@ class GroundReaction:
 
     def __post_init__(self) -> None:
         count, plates = len(self.times), len(self.names)
+        if count == 0 or np.any(np.diff(self.times) < 0.0):
+            raise InputError(f"{count} rows of ground reaction", "Give at least one, in the order of their times")
         object.__setattr__(self, "times", frozen(self.times, count, name="times"))
         for name in ("forces", "places", "moments"):
             object.__setattr__(self, name, frozen(getattr(self, name), count, plates, 3, name=name))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marey.base import FormatError
+from marey.base import FormatError, InputError
 from marey.io import GroundReaction, load_ground_reaction
 
 AXES = "xyz"
@@ -86,3 +86,10 @@ def test_the_trial_of_opensim_has_two_feet_and_carries_a_body(mocap):
     assert 900.0 < total.max() < 1200.0
     loaded = found.loaded(100.0)
     assert np.abs(found.places[loaded][:, 1]).max() < 0.02
+
+
+@pytest.mark.parametrize("times", [[], [1.0, 0.0]])
+def test_no_rows_or_falling_times_are_refused(times):
+    empty = np.zeros((len(times), 1, 3))
+    with pytest.raises(InputError, match="rows of ground reaction"):
+        GroundReaction(("right",), np.array(times), empty, empty, empty)
