@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, UnknownNameError
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._states import AnyTree, full_states, gravity_vector, whole
+from marey.dynamics._states import AnyTree, States, full_states, gravity_vector, whole
 from marey.dynamics._tree import JointTree
 from marey.dynamics._tree_simplified import reduced
 
 Method = Literal["linear-time", "direct", "pinocchio", "forward", "central", "richardson"]
-States = tuple[FloatArray, FloatArray, FloatArray]
 Blocks = tuple[FloatArray, FloatArray]  # momentum and force (2, F, 6); dp/dq, dp/dqd, df/dq, df/dqd (4, F, 6, D)
 
 
@@ -41,13 +40,13 @@ class Aggregate:
 class AggregateJacobians:
     """Momentum and wrench as in :class:`Aggregate`, and how they change with the coordinates and their rates."""
 
-    momentum: FloatArray  # (F, 6)
-    wrench: FloatArray  # (F, 6)
+    momentum: FloatArray  # (F, 6) [kg m/s], [kg m^2/s]
+    wrench: FloatArray  # (F, 6) [N], [N m]
     dp_dq: FloatArray  # (F, 6, D)
-    dp_dqd: FloatArray
-    df_dq: FloatArray
-    df_dqd: FloatArray
-    df_dqdd: FloatArray
+    dp_dqd: FloatArray  # (F, 6, D)
+    df_dq: FloatArray  # (F, 6, D)
+    df_dqd: FloatArray  # (F, 6, D)
+    df_dqdd: FloatArray  # (F, 6, D) the same as dp_dqd
 
 
 def aggregate(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, gravity: float = GRAVITY) -> Aggregate:

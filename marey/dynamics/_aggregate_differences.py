@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
+from marey.dynamics._states import States
 from marey.dynamics._tree import JointTree
 
-States = tuple[FloatArray, FloatArray, FloatArray]
 # [rad], [m] and per second: where the error measured on Fang's 22 coordinates is near its least
 STEPS: Final = {"forward": 1e-7, "central": 1e-5, "richardson": 3e-2}
 

@@ -25,22 +25,13 @@ from marey.dynamics._spatial_kernels import (
     times,
     times6,
     turn,
+    turn_back,
 )
 from marey.dynamics._tree_kernels import PRISMATIC, TreeArrays, clear, multiply, turn_about
 
 # one frame in the links' frames: rotation to the parent, arm from it, joint twist, velocity, acceleration, velocity and
 # acceleration of the parent seen in the link's frame, momentum and force of the sub-tree; a matrix; flags of links
 Frame = tuple[FloatArray, ...]
-
-
-@kernel
-def turn_back(R: FloatArray, i: int, a: Vector) -> Vector:
-    """Vector ``a`` turned by the transpose of ``R[i]``."""
-    return (
-        R[i, 0, 0] * a[0] + R[i, 1, 0] * a[1] + R[i, 2, 0] * a[2],
-        R[i, 0, 1] * a[0] + R[i, 1, 1] * a[1] + R[i, 2, 1] * a[2],
-        R[i, 0, 2] * a[0] + R[i, 1, 2] * a[1] + R[i, 2, 2] * a[2],
-    )
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, frozen
 from marey.dynamics._body_repair import body_roles, lost_bones, restore_bones
 from marey.dynamics._body_segments import capsule_lumps, joint_masses, stand_up, table_lumps
+from marey.dynamics._tree_checks import checked_inertias
 from marey.motion import MassTable, Motion, mass_table, standing_height
 from marey.skeleton import Skeleton, role_map
 
@@ -17,7 +18,6 @@ GRAVITY: Final = 9.81  # [m/s²]
 BODY_MASS_INDEX: Final = 73.0 / 1.741**2  # [kg/m²] the men measured for [DeLeva1996]_
 MIN_KNOWN_SHARE: Final = 0.5  # of the mass; a skeleton with fewer known segments is not taken for a human
 MIN_HEIGHT_M: Final = 1e-3  # [m] what is lower does not stand
-TRIANGLE_TOL: Final = 1e-9  # [-] relative; rounding of a thin rod
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,19 +31,18 @@ class Body:
     masses: FloatArray  # (J,) [kg]
     centres: FloatArray  # (J, 3) [m] in the joint's frame
     inertias: FloatArray  # (J, 3, 3) [kg m²] about the centre, axes of the joint's frame
-    height_m: float
+    height_m: float  # [m] stature
     source: str = "given"  # the table that the masses come from
     report: tuple[str, ...] = ()  # sentences: what was put back, guessed or left out
 
     def __post_init__(self) -> None:
         count = self.skeleton.num_joints
-        object.__setattr__(self, "masses", frozen(self.masses, count, name="masses"))
+        masses, inertias = checked_inertias(self.skeleton.names, self.masses, self.inertias)
+        object.__setattr__(self, "masses", masses)
         object.__setattr__(self, "centres", frozen(self.centres, count, 3, name="centres"))
-        object.__setattr__(self, "inertias", frozen(self.inertias, count, 3, 3, name="inertias"))
+        object.__setattr__(self, "inertias", inertias)
+        object.__setattr__(self, "height_m", _positive(self.height_m, "height_m"))
         object.__setattr__(self, "report", tuple(self.report))
-        if (self.masses < 0.0).any() or self.masses.sum() <= 0.0:
-            raise InputError("masses must not be negative, and some must be positive")
-        _check_inertias(self.inertias, self.skeleton.names)
 
     @classmethod
     def from_motion(
@@ -153,20 +152,6 @@ def _mean_skeleton(motion: Motion) -> Skeleton:
 
 
 def _positive(value: float, name: str) -> float:
-    if not (np.isfinite(value) and value > 0.0):
-        raise InputError(f"{name} is {value}", "It must be a positive number")
+    if np.ndim(value) or not np.isreal(value) or not 0.0 < value < np.inf:
+        raise InputError(f"{name} is {value!r}", "It must be a positive number")
     return float(value)
-
-
-def _check_inertias(inertias: FloatArray, names: tuple[str, ...]) -> None:
-    """Every inertia must be symmetric, and no principal moment larger than the sum of the others."""
-    moments = np.linalg.eigvalsh(inertias)
-    scale = np.maximum(np.abs(inertias).max(axis=(1, 2)), 1e-300)
-    uneven = np.abs(inertias - inertias.transpose(0, 2, 1)).max(axis=(1, 2)) > TRIANGLE_TOL * scale
-    bad = uneven | (moments[:, 0] < -TRIANGLE_TOL * scale)
-    bad |= moments[:, 0] + moments[:, 1] < (1.0 - TRIANGLE_TOL) * moments[:, 2]
-    if bad.any():
-        raise InputError(
-            f"the inertia of '{names[int(np.argmax(bad))]}' belongs to no rigid body",
-            "It must be symmetric, and each principal moment at most the sum of the others",
-        )

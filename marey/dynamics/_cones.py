@@ -10,12 +10,9 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
 
-GRAVITY: Final = 9.81  # [m/s²]
 FOOT_HALF_M: Final = (0.12, 0.05)  # [m] along and across the foot ([Fang2003]_ gives none)
-TWIST_M: Final = 0.05  # [m] largest moment about the normal over the normal force
 LEVER_M: Final = 1.0  # [m] a moment of body weight times this counts like a force of body weight
 UNIT_TOL: Final = 1e-6  # [-] how far from unit length or from a right angle the axes of a support may be
-SMOOTHING: Final = 1e-2  # [body weights] rounds the tip of the friction cone
 MARGIN_NAMES: Final = ("friction", "tipping_x", "tipping_y", "twist", "pull", "peak")
 
 
@@ -61,8 +58,7 @@ class RectangleSupport:
     def _check(self) -> None:
         _check_friction(self.friction)
         sizes = [float(np.linalg.norm(v)) for v in (self.half_x, self.half_y)]
-        if abs(float(np.linalg.norm(self.normal)) - 1.0) > UNIT_TOL:
-            raise InputError(f"the normal has length {np.linalg.norm(self.normal):g}", "Give a unit vector")
+        _check_unit(self.normal)
         if min(sizes) <= 0.0:
             raise InputError("a support without extent", "half_x and half_y reach from the centre to the edges")
         cosines = [
@@ -72,8 +68,9 @@ class RectangleSupport:
         ]
         if max(abs(c) for c in cosines) > UNIT_TOL:
             raise InputError("half_x, half_y and the normal of a support are not at right angles", "Make them so")
-        if self.max_force_n <= 0.0 or (self.twist_m is not None and self.twist_m < 0.0):
-            raise InputError("the largest force or twist of a support is negative", "Give positive ones")
+        if not self.max_force_n > 0.0 or not (self.twist_m is None or self.twist_m >= 0.0):
+            what = f"the largest force of a support is {self.max_force_n}, its largest twist {self.twist_m}"
+            raise InputError(what, "Give positive numbers")
 
     @classmethod
     def foot(
@@ -91,7 +88,9 @@ class RectangleSupport:
         up = frozen(normal, 3, name="normal")
         ahead = np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
         ahead = ahead - up * (up @ ahead)
-        ahead /= max(float(np.linalg.norm(ahead)), 1e-12)
+        if float(np.linalg.norm(ahead)) < UNIT_TOL:
+            raise InputError("the foot points along the normal of its support", "Turn the heading or the normal")
+        ahead = ahead / np.linalg.norm(ahead)
         across = np.cross(up, ahead)
         place = frozen(centre, 3, name="centre")
         return cls(place, half_m[0] * ahead, half_m[1] * across, up, friction, max_force_n, twist_m)
@@ -114,7 +113,7 @@ class RectangleSupport:
 
     def local(self, wrenches: ArrayLike) -> FloatArray:
         r"""Wrenches ``(F, 6)`` about the centre, in the axes of the support: :math:`f`, :math:`n - c\times f`."""
-        force, moment = wrench_about(wrenches, self.centre)
+        force, moment = wrench_about(frozen(wrenches, None, 6, name="wrenches"), self.centre)
         return np.concatenate([force @ self.axes.T, moment @ self.axes.T], axis=-1)
 
     def margins(self, wrenches: ArrayLike, *, cone: str = "round", smoothing_n: float = 0.0) -> ConeMargins:
@@ -180,8 +179,9 @@ class GripSupport:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centre", frozen(self.centre, 3, name="centre"))
-        if self.max_force_n <= 0.0 or self.max_moment_nm < 0.0:
-            raise InputError("the largest force or moment of a grip is negative", "Give positive ones")
+        if not self.max_force_n > 0.0 or not self.max_moment_nm >= 0.0:
+            what = f"the largest force of a grip is {self.max_force_n}, its largest moment {self.max_moment_nm}"
+            raise InputError(what, "Give positive numbers")
 
     def margins(self, wrenches: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """How much force [N] and moment [N m] is left ``(F,)``; negative is more than the hand can hold."""
@@ -226,6 +226,8 @@ def cone_distance(
 def wrench_about(wrenches: ArrayLike, point: ArrayLike) -> tuple[FloatArray, FloatArray]:
     r"""Force and moment about a point ``(3,)`` or ``(F, 3)``: :math:`n_p = n_0 - p\times f`."""
     values = np.asarray(wrenches, dtype=np.float64)
+    if values.shape[-1:] != (6,):
+        raise InputError(f"wrenches have shape {values.shape}, expected (..., 6)", "Force first, then moment")
     force, moment = values[..., :3], values[..., 3:]
     return force, moment - np.cross(np.broadcast_to(np.asarray(point, dtype=np.float64), force.shape), force)
 
@@ -245,7 +247,8 @@ def friction_edges(
     _check_friction(friction)
     if edges < 3:
         raise InputError(f"{edges} edges make no pyramid", "Give at least 3")
-    up = np.asarray(normal, dtype=np.float64)
+    up = frozen(normal, 3, name="normal")
+    _check_unit(up)
     x = np.asarray(_any_across(up) if ahead is None else ahead, dtype=np.float64)
     x = x / np.linalg.norm(x)
     angles = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
@@ -281,6 +284,12 @@ def _any_across(up: FloatArray) -> FloatArray:
     """Some direction across a unit vector."""
     across = np.eye(3)[int(np.argmin(np.abs(up)))]
     return across - up * (up @ across)
+
+
+def _check_unit(normal: FloatArray) -> None:
+    length = float(np.linalg.norm(normal))
+    if abs(length - 1.0) > UNIT_TOL:
+        raise InputError(f"the normal has length {length:g}", "Give a unit vector")
 
 
 def _check_friction(friction: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.dynamics._body import GRAVITY, Body
 from marey.dynamics._inverse_states import States, states
+from marey.dynamics._states import gravity_vector
 from marey.motion import Contacts, Motion
 
 CUTOFF_HZ: Final = 6.0  # [Winter2009]_ for walking; nearest to measured ground forces, and to no force in flight
@@ -122,9 +123,10 @@ def inverse_dynamics(
         gravity: [m/s²] along -Y.
 
     Raises:
-        InputError: fewer than three frames, other joints than the body's, arrays of the wrong shape, or both
-            contacts and external forces.
+        InputError: fewer than three frames, other joints than the body's, arrays of the wrong shape, a gravity or
+            forces that are not finite, both contacts and external forces, or body and motion in the wrong order.
     """
+    _check_order(body, motion)
     if contacts is not None and external is not None:
         raise InputError("both contacts and external forces", "Give one: contacts stand for the ground's forces")
     motion = body.motion(motion)
@@ -165,8 +167,9 @@ def newton_euler(
         given.rates.reshape(-1, 3),
         given.rate_changes.reshape(-1, 3),
         push,
-        float(gravity),
+        -float(gravity_vector(gravity)[1]),
     )
+    _check_finite(torques.reshape(frames, -1), wrench.reshape(frames, -1), sums)
     mass = body.mass_kg
     com, velocity, acceleration = (sums[:, k : k + 3] / mass for k in (0, 3, 6))
     return InverseDynamics(
@@ -182,3 +185,17 @@ def newton_euler(
         kinetic_energy=sums[:, 12],
         gravity=float(gravity),
     )
+
+
+def _check_order(body: object, motion: object) -> None:
+    """``validity`` takes the motion first, ``inverse_dynamics`` the body: say so when they are mixed up."""
+    if not isinstance(body, Body) or not isinstance(motion, Motion):
+        kinds = f"{type(body).__name__} and {type(motion).__name__}"
+        raise InputError(f"inverse_dynamics of a {kinds}", "Give a Body, then a Motion")
+
+
+def _check_finite(*results: FloatArray) -> None:
+    """Refuse forces ``(F, n)`` that are beyond numbers, as those of coordinates that are no metres."""
+    bad = np.any([~np.isfinite(values).all(axis=1) for values in results], axis=0)
+    if bad.any():
+        raise InputError(f"the forces overflow at frame {int(np.argmax(bad))}", "Check units, rate and coordinates")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._spatial_kernels import Vector, cross, dot, plus, row3, times, turn
+from marey.dynamics._spatial_kernels import Vector, cross, dot, plus, row3, times, turn, turn_back
 
 POSITION, VELOCITY, ACCELERATION, OMEGA, ALPHA, ROWS = 0, 1, 2, 3, 4, 5
 SUMS = 13  # mass times position, velocity, acceleration; angular momentum about the world origin; kinetic energy
@@ -32,16 +32,6 @@ def _add(out: FloatArray, i: int, a: Vector) -> None:
 @kernel
 def _minus(a: Vector, b: Vector) -> Vector:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
-
-
-@kernel
-def _turn_back(R: FloatArray, i: int, a: Vector) -> Vector:
-    """Vector ``a`` turned by the transpose of ``R[i]``."""
-    return (
-        R[i, 0, 0] * a[0] + R[i, 1, 0] * a[1] + R[i, 2, 0] * a[2],
-        R[i, 0, 1] * a[0] + R[i, 1, 1] * a[1] + R[i, 2, 1] * a[2],
-        R[i, 0, 2] * a[0] + R[i, 1, 2] * a[1] + R[i, 2, 2] * a[2],
-    )
 
 
 @kernel
@@ -129,7 +119,7 @@ def _move_joint(
 @kernel
 def _spin(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Vector:
     r"""Inertia in world times a vector, :math:`R I R^T v`."""
-    return turn(R, j, turn(inertias, j, _turn_back(R, j, v)))
+    return turn(R, j, turn(inertias, j, turn_back(R, j, v)))
 
 
 @kernel
@@ -175,7 +165,7 @@ def _gather(
     """Pass forces and moments from the leaves to the root; torques are the moments in the joints' frames."""
     for j in range(len(parents) - 1, -1, -1):
         force, moment = row3(forces, j), row3(moments, j)
-        _put(torques, n + j, _turn_back(R, j, moment))
+        _put(torques, n + j, turn_back(R, j, moment))
         if j > 0:
             p = parents[j]
             lever = _minus(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))

@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import FloatArray, InputError
 from marey.dynamics._body import GRAVITY, Body
+from marey.dynamics._supports import any_of, check_length, runs
 from marey.motion import Contacts, Motion, detect_contacts
 
 MIN_FLIGHT_S: Final = 0.2  # shorter ones are too flat to fit a parabola to
@@ -51,23 +52,30 @@ def flight_gravity(
 
     A wrong unit of length shows in proportion, a wrong frame rate as its square, a wrong share of mass as a parabola
     that depends on what the limbs do: the check of lengths, rate and masses in one ([Safonova2006]_ ch. 3). Stretches
-    without contact in which the body falls slower than 0.4 g are not flights: something that is not in the clip
-    carries it.
+    without contact are not flights if they begin or end with the clip, or if the body falls slower than 0.4 g:
+    something that is not in the clip carries it.
 
     Args:
         motion: any clip.
         body: made from the motion by default.
         contacts: the motion's own by default, detected where it has none.
         min_flight_s: shortest flight [s].
+
+    Raises:
+        InputError: the track has another number of frames than the motion, or ``min_flight_s`` is not a number.
     """
+    if not (np.isfinite(min_flight_s) and min_flight_s >= 0.0):
+        raise InputError(f"min_flight_s is {min_flight_s}", "Give a time in seconds")
     body = Body.from_motion(motion) if body is None else body
-    found = contacts or motion.contacts or detect_contacts(motion)
+    given = motion.contacts if contacts is None else contacts
+    found = detect_contacts(motion) if given is None else given
+    check_length(found, motion)
     centres = body.centre_of_mass(motion)
     shortest = max(MIN_FIT_FRAMES + 2 * EDGE_FRAMES, int(np.ceil(min_flight_s * motion.rate_hz)))
     flights = [
         _fit(centres, start, stop, motion.rate_hz)
-        for start, stop in _gaps(np.logical_not(np.any(found.active, axis=1)))
-        if stop - start >= shortest
+        for start, stop in runs(~any_of(found.active)).tolist()
+        if stop - start >= shortest and start > 0 and stop < motion.num_frames
     ]
     return [flight for flight in flights if -flight.vertical > MIN_FALL]
 
@@ -81,10 +89,3 @@ def _fit(centres: FloatArray, start: int, stop: int, rate_hz: float) -> Flight:
     residual = float(np.linalg.norm(miss) / np.sqrt(len(path)))
     duration = (stop - start) / rate_hz
     return Flight(start, stop, duration, float(fit[2, 1]), float(np.hypot(fit[2, 0], fit[2, 2])), residual)
-
-
-def _gaps(free: BoolArray) -> list[tuple[int, int]]:
-    """Start and stop of every stretch of true flags that contact begins and ends."""
-    edges = np.diff(free.astype(np.int8))
-    starts, stops = np.flatnonzero(edges == 1) + 1, np.flatnonzero(edges == -1) + 1
-    return [(int(a), int(stops[stops > a][0])) for a in starts if (stops > a).any()]

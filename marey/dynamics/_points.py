@@ -23,11 +23,11 @@ class PointMotion:
     """
 
     position: FloatArray  # (F, 3) [m] in world; (F, P, 3) for several points
-    velocity: FloatArray
-    acceleration: FloatArray
+    velocity: FloatArray  # [m/s] of the same shape
+    acceleration: FloatArray  # [m/s^2]
     J: FloatArray  # (F, 3, D); (F, P, 3, D) for several points
-    Jd: FloatArray
-    Jdd: FloatArray
+    Jd: FloatArray  # its first rate
+    Jdd: FloatArray  # its second rate
 
 
 def points_motion(
@@ -42,6 +42,9 @@ def points_motion(
         qdd: their accelerations.
         dofs: link of each point ``(P,)``.
         points: place in the link's frame ``(P, 3)`` [m].
+
+    Raises:
+        InputError: states of other shapes, or a link that the tree does not have.
     """
     from marey.dynamics._points_kernels import move_points
 
@@ -49,7 +52,8 @@ def points_motion(
     places = frozen(points, len(links), 3, name="points")
     base = whole(tree)
     if len(links) and not (links.min() >= 0 and links.max() < base.num_dofs):
-        raise InputError(f"a point is on link {links.max()}", f"The tree has links 0 to {base.num_dofs - 1}")
+        outside = links[(links < 0) | (links >= base.num_dofs)]
+        raise InputError(f"a point is on link {outside[0]}", f"The tree has links 0 to {base.num_dofs - 1}")
     moved, blocks = move_points(base.arrays, full_states(tree, q, qd, qdd), links.copy(), places.copy())
     J = reduced(tree, blocks)
     return PointMotion(moved[:, :, 0], moved[:, :, 1], moved[:, :, 2], J[:, :, 0], J[:, :, 1], J[:, :, 2])

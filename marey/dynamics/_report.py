@@ -178,6 +178,7 @@ class ValidityReport:
             "max_slide_mm": float(self.slide_mm.max()),
             "max_haste": float(self.haste.max()),
             "max_penetration_mm": float(self.penetration_mm.max()),
+            "max_limit_rad": float(self.limit_rad.max()),
             "warnings": list(self.warnings),
             "spans": [span.to_json() for span in self.spans],
         }
@@ -192,6 +193,7 @@ class ValidityReport:
             "momentum_drift": self.momentum_drift,
             "slide_mm": self.slide_mm,
             "penetration_mm": self.penetration_mm,
+            "limit_rad": self.limit_rad,
             "haste": self.haste,
             "wrench": self.wrench,
             "available": self.available,

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from marey.dynamics._body import GRAVITY
 from marey.dynamics._supports import any_of
-from marey.picture import PhysicsCurves, plot_physics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from marey.dynamics._report import ValidityReport
     from marey.dynamics._validity_measured import ReactionComparison
+    from marey.picture import PhysicsCurves
 
 
 def physics_curves(report: ValidityReport, measured: ReactionComparison | None = None) -> PhysicsCurves:
     """What to draw of a report, with the forces of force plates if there are any."""
+    from marey.picture import PhysicsCurves
+
     weight = report.dynamics.body.mass_kg * GRAVITY
     title = f"{report.name} · {report.verdict}"
     return PhysicsCurves(
@@ -42,4 +44,6 @@ def plot_report(
     report: ValidityReport, path: str | os.PathLike[str] | None = None, *, measured: ReactionComparison | None = None
 ) -> Figure:
     """Draw a report: the coloured bar, forces, margins and what is missing; see ``marey.picture.plot_physics``."""
+    from marey.picture import plot_physics
+
     return plot_physics(physics_curves(report, measured), path)

@@ -80,6 +80,16 @@ def turn(R: FloatArray, i: int, a: Vector) -> Vector:
 
 
 @kernel
+def turn_back(R: FloatArray, i: int, a: Vector) -> Vector:
+    """Vector ``a`` turned by the transpose of ``R[i]``."""
+    return (
+        R[i, 0, 0] * a[0] + R[i, 1, 0] * a[1] + R[i, 2, 0] * a[2],
+        R[i, 0, 1] * a[0] + R[i, 1, 1] * a[1] + R[i, 2, 1] * a[2],
+        R[i, 0, 2] * a[0] + R[i, 1, 2] * a[1] + R[i, 2, 2] * a[2],
+    )
+
+
+@kernel
 def sum6(x: Spatial, y: Spatial) -> Spatial:
     """Sum of two twists, or of two wrenches."""
     return plus(x[0], y[0]), plus(x[1], y[1])

@@ -34,7 +34,9 @@ class SupportSplit:
 def centre_of_pressure(wrenches: FloatArray, floor_m: float = 0.0) -> tuple[FloatArray, BoolArray]:
     r"""Where on the level floor the force acts ``(F, 3)`` [m], and whether there is such a place ``(F,)``.
 
-    .. math:: x = (n_z - y f_x)/f_y + \dots,\qquad p\times f = n \text{ but for the moment about the normal.}
+    .. math:: x = (n_z + y f_x)/f_y,\qquad z = -(n_x - y f_z)/f_y
+
+    with y the height of the floor, so that :math:`p\times f = n` but for the moment about the normal.
 
     Without a normal force the place is the origin of the floor.
     """

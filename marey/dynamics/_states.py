@@ -10,7 +10,7 @@ from marey.dynamics._tree import JointTree
 from marey.dynamics._tree_simplified import SimplifiedTree
 
 AnyTree = JointTree | SimplifiedTree
-States = tuple[FloatArray, FloatArray, FloatArray]
+States = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
 
 
 def whole(tree: AnyTree) -> JointTree:
@@ -18,9 +18,7 @@ def whole(tree: AnyTree) -> JointTree:
     return tree.tree if isinstance(tree, SimplifiedTree) else tree
 
 
-def full_states(
-    tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def full_states(tree: AnyTree, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> States:
     """Coordinates and their rates, each ``(F, D)`` of the whole body; fresh arrays, so that loops compile once."""
     d = tree.num_dofs
     states = frozen(q, None, d, name="q"), frozen(qd, None, d, name="qd"), frozen(qdd, None, d, name="qdd")
@@ -34,5 +32,5 @@ def full_states(
 def gravity_vector(gravity: float) -> FloatArray:
     """Acceleration of free fall ``(3,)`` [m/s^2] in world."""
     if not np.isfinite(gravity):
-        raise InputError(f"gravity is {gravity}")
+        raise InputError(f"gravity is {gravity}", "Give a finite number, in m/s² along -Y")
     return np.array([0.0, -float(gravity), 0.0])

@@ -25,6 +25,7 @@ FOOT_SLACK_M: Final = 0.08  # [m] a planted point may be this far above the floo
 HAND_SLACK_M: Final = 0.20  # [m] the same for palms: CMU skeletons, short of 0.12 m of chest, let them drift
 FLOOR_NEAR_M: Final = 0.08  # [m] captures have their floor this near to zero; what stands farther off does not stand
 FLOOR_PERCENT: Final = 30.0  # [%] of planted heights: below the middle, since feet also stand on steps and boxes
+SLIDE_WINDOW_S: Final = 0.1  # [s] in which a planted foot is seen to slide
 UP: Final = np.array([0.0, 1.0, 0.0])
 
 Floor = float | str
@@ -40,8 +41,8 @@ class Supports:
     touching: BoolArray  # (F, P) which are in contact
     edges: FloatArray  # (E, 3) directions in which those that do not grip can push
     grips: BoolArray  # (F, P) which hold on rather than push
-    floor_m: float
-    lifted_m: float  # median height of the planted feet above the floor; 0 without any
+    floor_m: float  # [m] height of the floor
+    lifted_m: float  # [m] median height of the planted feet above the floor; 0 without any
     heights: FloatArray  # (F,) [m] lowest heel or ball above the one floor, if there is one; toe ends tremble too much
     slide_m: FloatArray  # (F,) [m] how far the stillest point of a planted foot moves in SLIDE_WINDOW_S
     was_given: bool  # the contact track came with the motion
@@ -54,9 +55,6 @@ class Supports:
     def carried(self) -> BoolArray:
         """Whether anything can push ``(F,)``."""
         return any_of(self.active)
-
-
-SLIDE_WINDOW_S: Final = 0.1
 
 
 def find_supports(
@@ -104,9 +102,16 @@ class _Limb:
     half: FloatArray  # (F, M, 3) from the middle to a corner, the other is on the other side
 
 
-def _check_track(track: Contacts, motion: Motion) -> None:
+def check_length(track: Contacts, motion: Motion) -> None:
+    """Refuse a track of another number of frames than the motion."""
     if len(track) != motion.num_frames:
-        raise InputError(f"contacts has {len(track)} frames, the motion has {motion.num_frames}")
+        raise InputError(
+            f"contacts has {len(track)} frames, the motion has {motion.num_frames}", "Cut them at the same frames"
+        )
+
+
+def _check_track(track: Contacts, motion: Motion) -> None:
+    check_length(track, motion)
     known = {*contact_points(motion.skeleton).names, *LIMBS, "feet", "hands"}
     for name in track.names:
         if name not in known:
@@ -233,6 +238,12 @@ def _on_floor(middles: FloatArray, floor_m: float, is_grip: BoolArray) -> FloatA
 def any_of(flags: BoolArray) -> BoolArray:
     """Whether any flag of a row ``(F, P)`` is set ``(F,)``."""
     return np.asarray(np.any(flags, axis=1), dtype=np.bool_)
+
+
+def runs(flags: BoolArray) -> IntArray:
+    """Begin and end (not included) of every run of true flags ``(F,)``, as rows ``(n, 2)``."""
+    padded = np.concatenate([[False], flags, [False]]).astype(np.int8)
+    return np.flatnonzero(np.diff(padded)).reshape(-1, 2)
 
 
 def widened(flags: BoolArray, count: int) -> BoolArray:

@@ -7,9 +7,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen, frozen_ints
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
 from marey.dynamics._body import GRAVITY
-from marey.dynamics._states import AnyTree, full_states, gravity_vector, whole
+from marey.dynamics._states import AnyTree, States, full_states, gravity_vector, whole
+from marey.dynamics._tree import JointTree
 from marey.dynamics._tree_simplified import reduced
 
 TorqueMethod = Literal["sub-tree", "pinocchio"]
@@ -70,17 +71,24 @@ def torque_jacobians(
         raise UnknownNameError("method", method, "torque_jacobians", get_args(TorqueMethod))
     states, body = full_states(tree, q, qd, qdd), whole(tree)
     chosen = np.arange(body.num_dofs) if joints is None else frozen_ints(joints, None, name="joints")
-    rows = np.full(body.num_dofs, -1)
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
         raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
-    rows[chosen] = np.arange(len(chosen))
     if method == "pinocchio":
         from marey.dynamics._tree_pinocchio import torque_blocks
 
         blocks = torque_blocks(body, states, gravity_vector(gravity), chosen)
     else:
-        from marey.dynamics._torques_kernels import torque_columns
-
-        blocks = torque_columns(body.arrays, states, gravity_vector(gravity), rows, len(chosen))
+        blocks = _by_sub_trees(body, states, gravity_vector(gravity), chosen)
     dq, dqd, dqdd = reduced(tree, blocks)
     return dq, dqd, dqdd
+
+
+def _by_sub_trees(body: JointTree, states: States, gravity: FloatArray, chosen: IntArray) -> FloatArray:
+    """Derivatives ``(3, F, k, D)`` of the torques of chosen coordinates ``(k,)``, which may repeat."""
+    from marey.dynamics._torques_kernels import torque_columns
+
+    once, places = np.unique(chosen, return_inverse=True)
+    rows = np.full(body.num_dofs, -1)
+    rows[once] = np.arange(len(once))
+    blocks = torque_columns(body.arrays, states, gravity, rows, len(once))
+    return blocks if np.array_equal(once, chosen) else blocks[:, :, places]

@@ -84,9 +84,15 @@ class JointTree:
             orientations=unit_quaternions(self.orientations, count),
             lower=_bounds(self.lower, count, -np.inf),
             upper=_bounds(self.upper, count, np.inf),
-            groups=tuple(self.groups) or tuple(self.names),
+            groups=self._groups(),
             points=MappingProxyType({n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}),
         )
+
+    def _groups(self) -> tuple[str, ...]:
+        groups = tuple(self.groups) or tuple(self.names)
+        if len(groups) != len(self.names):
+            raise InputError(f"{len(groups)} groups for {len(self.names)} coordinates", "Give one for each, or none")
+        return groups
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -172,6 +178,8 @@ class JointTree:
 
     def subtree(self, dof: int) -> IntArray:
         """Numbers of a joint and of all joints beyond it."""
+        if not 0 <= dof < self.num_dofs:
+            raise InputError(f"coordinate {dof}", f"This tree has 0 to {self.num_dofs - 1}")
         inside = np.zeros(self.num_dofs, dtype=bool)
         inside[dof] = True
         for i in range(dof + 1, self.num_dofs):
@@ -251,6 +259,6 @@ def packed_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArra
 def _bounds(values: FloatArray, count: int, default: float) -> FloatArray:
     array = np.full(count, default) if len(values) == 0 else np.array(values, dtype=np.float64)
     if array.shape != (count,) or np.isnan(array).any():
-        raise InputError(f"bounds of shape {array.shape}, expected ({count},) without NaN")
+        raise InputError(f"bounds of shape {array.shape}", f"Give ({count},) numbers, none of them NaN")
     array.setflags(write=False)
     return cast(FloatArray, array)

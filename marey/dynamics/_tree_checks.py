@@ -37,10 +37,10 @@ def checked_inertias(names: tuple[str, ...], masses: FloatArray, inertias: Float
     """Masses ``(D,)`` and inertias ``(D, 3, 3)`` that a solid can have: positive, symmetric, obeying the triangle."""
     masses = frozen(masses, len(names), name="masses")
     inertias = frozen(inertias, len(names), 3, 3, name="inertias")
-    if masses.sum() <= 0.0:
-        raise InputError("the tree has no mass", "Give at least one link a positive mass")
     for name, mass, inertia in zip(names, masses, inertias, strict=True):
         _check_inertia(name, float(mass), inertia)
+    if masses.sum() <= 0.0:
+        raise InputError("there is no mass", "Give at least one link a positive mass")
     return masses, inertias
 
 
@@ -51,7 +51,7 @@ def _check_inertia(name: str, mass: float, inertia: FloatArray) -> None:
         raise InputError(f"link '{name}' has an inertia but no mass", "Give it a mass, or no inertia")
     slack = INERTIA_TOL * max(float(np.trace(inertia)), 1e-300)
     if np.abs(inertia - inertia.T).max() > slack:
-        raise InputError(f"the inertia of link '{name}' is not symmetric")
+        raise InputError(f"the inertia of link '{name}' is not symmetric", "Give (I + I.T) / 2")
     low, middle, high = np.linalg.eigvalsh(inertia)
     if low < -slack or low + middle < high - slack:
         moments = f"{low:.3g}, {middle:.3g}, {high:.3g}"

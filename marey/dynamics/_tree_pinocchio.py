@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, MissingExtraError
+from marey.dynamics._body import GRAVITY
+from marey.dynamics._states import States, gravity_vector
 from marey.dynamics._tree import REVOLUTE, WORLD, JointTree
 from marey.lie import SO3, hat
-
-States = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def pinocchio() -> Any:
@@ -29,7 +29,7 @@ def pinocchio() -> Any:
 
 @lru_cache(maxsize=32)
 def pinocchio_model(tree: JointTree) -> Any:
-    """Pinocchio model of a tree, joints numbered as ours plus one; built once and kept. Gravity is -9.81 along Y.
+    """Pinocchio model of a tree, joints numbered as ours plus one, gravity along -Y; built once and kept.
 
     Raises:
         InputError: a sub-tree is not in one piece; Pinocchio's derivatives would be wrong without a word.
@@ -40,7 +40,7 @@ def pinocchio_model(tree: JointTree) -> Any:
         if beyond[-1] - i + 1 != len(beyond):
             raise InputError(f"joints beyond '{tree.names[i]}' are not in one piece", "Number joints depth first")
     model: Any = pin.Model()
-    model.gravity.linear = np.array([0.0, -9.81, 0.0])
+    model.gravity.linear = gravity_vector(GRAVITY)
     turns = SO3(tree.orientations).matrix()
     for i, name in enumerate(tree.names):
         kind = pin.JointModelRevoluteUnaligned if tree.kinds[i] == REVOLUTE else pin.JointModelPrismaticUnaligned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,9 +27,11 @@ from marey.dynamics._validity_measures import (
     pressure,
     weigh_missing,
 )
-from marey.kinematics import JointLimits
 from marey.motion import Contacts, Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, leg_length, role_map
+
+if TYPE_CHECKING:
+    from marey.kinematics import JointLimits
 
 TOLERANCE: Final = 0.05  # [body weights] ([Fang2003]_ F26)
 RED_FACTOR: Final = 1.5  # amber up to this many tolerances
@@ -45,6 +47,7 @@ PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walk
 LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
 WALKING_HASTE: Final = 1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
 RUNNING_HASTE: Final = 1.15  # [-] captured runs have 0.8 to 1.1
+SIZE_TOL: Final = 0.02  # [-] of the legs; a body and a clip that differ by more are told apart
 HASTE: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
 
@@ -132,29 +135,24 @@ def _body_of(skeleton: Skeleton) -> Body:
 class _Checks:
     """The five measures that colour a frame."""
 
-    violation: FloatArray
-    slide_mm: FloatArray
-    penetration_mm: FloatArray
-    limit_rad: FloatArray
-    haste: FloatArray  # over what a walker or a runner may have
+    violation: FloatArray  # (F,) [body weights]
+    slide_mm: FloatArray  # (F,) [mm in 0.1 s]
+    penetration_mm: FloatArray  # (F,) [mm]
+    limit_rad: FloatArray  # (F,) [rad]
+    haste: FloatArray  # (F,) [-] over what a walker or a runner may have
     tolerance: float
 
     def ratios(self) -> FloatArray:
         """Each measure ``(F, 5)``: up to 1 is green, up to 2 amber."""
         bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, HASTE)
         values = (self.violation, self.slide_mm, self.penetration_mm, self.limit_rad, self.haste)
-        return np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in _zip(values, bounds)], 1)
+        pairs = zip(values, bounds, strict=True)
+        return np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in pairs], axis=1)
 
     def levels(self) -> Status:
         """Level ``(F,)`` of each frame: 0 green, 1 amber, 2 red."""
         worst = self.ratios().max(axis=1)
         return np.where(worst <= 1.0, 0, np.where(worst <= 2.0, 1, 2)).astype(np.int8)
-
-
-def _zip(
-    values: tuple[FloatArray, ...], bounds: tuple[tuple[float, float], ...]
-) -> list[tuple[FloatArray, tuple[float, float]]]:
-    return list(zip(values, bounds, strict=True))
 
 
 def _check_options(tolerance: float, gravity: float, slack_s: float | None, window_s: float) -> None:
@@ -208,7 +206,7 @@ def _report(
         dynamics=dynamics,
         supports=supports,
         tolerance=checks.tolerance,
-        warnings=tuple(_warnings(dynamics, supports)),
+        warnings=tuple(_warnings(motion, dynamics, supports)),
         spans=find_spans(levels, flags, checks.violation, lack, motion.rate_hz),
     )
 
@@ -219,8 +217,14 @@ def _about_origin(scaled: FloatArray, com: FloatArray) -> FloatArray:
     return np.concatenate([force, moment], axis=1)
 
 
-def _warnings(dynamics: InverseDynamics, supports: Supports) -> list[str]:
+def _warnings(motion: Motion, dynamics: InverseDynamics, supports: Supports) -> list[str]:
     notes = [f"body: {note}" for note in dynamics.body.report]
+    ours, theirs = (leg_length(s, role_map(s)) for s in (dynamics.body.skeleton, motion.skeleton))
+    if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):
+        notes.append(
+            f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
+            "contacts are taken from the clip, forces from the body"
+        )
     if not supports.points.shape[1]:
         notes.append("this body has no feet or hands that could touch: every frame is taken as flight")
     elif abs(supports.lifted_m) > FOOT_SLACK_M:

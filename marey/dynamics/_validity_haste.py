@@ -11,9 +11,7 @@ from marey.dynamics._body import GRAVITY
 from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._supports import Supports
 
-WINDOW_S: Final = (
-    1.2  # [s] standard deviation: a stride or two on both sides, since a single stop or start is hasty too
-)
+WINDOW_S: Final = 1.2  # [s] standard deviation: a stride or two on both sides; a single stop or start is hasty too
 MIN_ARM_M: Final = 0.08  # [m] a body that stays nearer over its foot than this, on the whole, tells nothing
 MIN_SHARE: Final = 0.2  # of the window on one foot
 MIN_COSINE: Final = 0.4  # [-] between what gravity does and what the body does; less is no pendulum
@@ -34,8 +32,8 @@ def haste(dynamics: InverseDynamics, supports: Supports, places: FloatArray) -> 
         supports: of the clip.
         places: centre of pressure ``(F, 3)`` [m].
     """
-    total = np.zeros((3, dynamics.num_frames))
-    for limb, used in enumerate(_alone(dynamics, supports)):
+    total, alone = np.zeros((3, dynamics.num_frames)), _alone(dynamics, supports)
+    for limb, used in enumerate(alone):
         corners = supports.points[:, supports.limbs == limb]
         if not (used.any() and corners.shape[1]):
             continue
@@ -43,7 +41,7 @@ def haste(dynamics: InverseDynamics, supports: Supports, places: FloatArray) -> 
         needed = (dynamics.com - places)[:, [0, 2]]
         sums = np.stack([(arm * arm).sum(axis=1), (arm * needed).sum(axis=1), (needed * needed).sum(axis=1)])
         total += np.where(used, sums, 0.0)
-    share = np.any(_alone(dynamics, supports), axis=0).astype(np.float64)
+    share = np.any(alone, axis=0).astype(np.float64)
     return _ratios(*_windowed(np.concatenate([total, share[None]]), dynamics.rate_hz))
 
 

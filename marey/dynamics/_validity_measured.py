@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics._body import GRAVITY
 from marey.dynamics._report import ValidityReport
 from marey.dynamics._split import centre_of_pressure, split_support
-from marey.dynamics._supports import any_of
-from marey.io import GroundReaction
+from marey.dynamics._supports import any_of, runs
+
+if TYPE_CHECKING:
+    from marey.io import GroundReaction
 
 MISSED_S: Final = 0.1  # [s] a foot that stands longer than this without a force stands beside the plates
 MIN_FRAMES: Final = 10
@@ -118,8 +120,7 @@ def comparable(report: ValidityReport, measured: GroundReaction) -> BoolArray:
     longest = MISSED_S * report.dynamics.rate_hz
     for limb, side in enumerate(SIDES):
         felt = loaded[:, measured.names.index(side)] if side in measured.names else any_of(loaded)
-        beside = np.concatenate([[False], report.supports.limb_active(limb, slack=False) & ~felt, [False]])
-        for start, stop in np.flatnonzero(np.diff(beside.astype(np.int8))).reshape(-1, 2):
+        for start, stop in runs(report.supports.limb_active(limb, slack=False) & ~felt):
             used[start:stop] &= (stop - start) <= longest
     return used
 

@@ -13,7 +13,7 @@ from marey.dynamics._cones import LEVER_M
 from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._report import CAUSES
 from marey.dynamics._split import centre_of_pressure
-from marey.dynamics._supports import Supports, any_of, widened
+from marey.dynamics._supports import Supports, any_of, runs, widened
 
 # Noise of a capture changes sign from frame to frame, a force that is really missing lasts. So what is missing counts
 # twice: its mean over a fifth of a second, and at half its size the frame by itself. Numbers chosen on walks of CMU
@@ -108,7 +108,10 @@ def pressure(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray,
 
 
 def momentum_drift(dynamics: InverseDynamics, supports: Supports) -> FloatArray:
-    """How far the angular momentum about the centre of mass is off its mean in the middle of each flight ``(F,)``."""
+    """How far the angular momentum about the centre of mass is off its mean in each flight ``(F,)`` [kg m²/s].
+
+    The timing slack of the contacts is left out; on the ground it is zero.
+    """
     drift = np.zeros(dynamics.num_frames)
     for start, stop in flights(supports.active, dynamics.rate_hz):
         momentum = dynamics.angular_momentum[start:stop]
@@ -126,9 +129,7 @@ def near_flight(supports: Supports, rate_hz: float) -> BoolArray:
 
 def flights(active: BoolArray, rate_hz: float, least_s: float = MIN_FLIGHT_S) -> list[tuple[int, int]]:
     """Begin and end (exclusive) of every stretch without support ``(F, P)`` that is long enough to be a flight."""
-    free = np.concatenate([[False], ~any_of(active), [False]])
-    edges = np.flatnonzero(np.diff(free.astype(np.int8))).reshape(-1, 2)
-    return [(int(a), int(b)) for a, b in edges if (b - a) >= least_s * rate_hz]
+    return [(int(a), int(b)) for a, b in runs(~any_of(active)) if (b - a) >= least_s * rate_hz]
 
 
 def find_causes(

@@ -237,9 +237,23 @@ def test_an_inertia_of_no_rigid_body_is_refused_by_name():
 
 
 def test_negative_masses_are_refused():
-    with pytest.raises(InputError, match="negative"):
+    with pytest.raises(InputError, match="weighs"):
         replace(Body.from_skeleton(HUMAN), masses=-np.ones(22))
 
 
 def test_a_body_of_another_size_keeps_the_roles():
     assert role_map(Body.from_skeleton(human(1.2)).skeleton).profile == "human"
+
+
+@pytest.mark.parametrize("mass", [-1.0, 0.0, np.nan, np.inf, "70", [70.0]])
+def test_a_mass_that_is_no_positive_number_is_refused(mass):
+    with pytest.raises(InputError, match="mass_kg"):
+        Body.from_skeleton(HUMAN, mass_kg=mass)
+
+
+def test_a_body_without_mass_or_with_inertia_but_no_mass_is_refused():
+    body = Body.from_skeleton(HUMAN)
+    with pytest.raises(InputError, match="no mass"):
+        replace(body, masses=np.zeros(22), inertias=np.zeros((22, 3, 3)))
+    with pytest.raises(InputError, match="inertia but no mass"):
+        replace(body, masses=np.zeros(22))

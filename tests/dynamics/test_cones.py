@@ -187,3 +187,27 @@ def test_bad_options_are_refused():
         cone_distance(np.zeros((1, 6)), sole().generators(), lever_m=0.0)
     with pytest.raises(InputError):
         GripSupport((0, 0, 0), max_force_n=-1.0, max_moment_nm=0.0)
+
+
+@pytest.mark.parametrize("options", [{"max_force_n": np.nan}, {"max_force_n": 0.0}, {"twist_m": np.nan}])
+def test_supports_with_limits_that_are_no_numbers_are_refused(options):
+    with pytest.raises(InputError, match="largest force"):
+        sole(**options)
+    with pytest.raises(InputError, match="largest moment"):
+        GripSupport((0.0, 1.0, 0.0), np.nan, np.nan)
+
+
+def test_a_foot_that_points_along_its_normal_is_refused():
+    with pytest.raises(InputError, match="points along the normal"):
+        RectangleSupport.foot((0.0, 0.0, 0.0), normal=(0.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 5), (2, 7)])
+def test_wrenches_of_another_shape_are_refused(shape):
+    with pytest.raises(InputError, match="wrenches has shape"):
+        sole().margins(np.ones(shape))
+
+
+def test_a_pyramid_about_no_direction_is_refused():
+    with pytest.raises(InputError, match="length 0"):
+        friction_edges((0.0, 0.0, 0.0), 0.8)

@@ -294,3 +294,25 @@ def test_a_clip_needs_four_times_the_acceleration_at_twice_the_speed(mocap):
     body = Body.from_motion(walk)
     slow, quick = (inverse_dynamics(body, m, cutoff_hz=c) for m, c in ((walk, 6.0), (fast, 12.0)))
     np.testing.assert_allclose(quick.com_acceleration, 4.0 * slow.com_acceleration, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("gravity", [np.nan, np.inf, -np.inf])
+def test_a_gravity_that_is_not_finite_is_refused(gravity):
+    with pytest.raises(InputError, match="gravity"):
+        inverse_dynamics(Body.from_skeleton(HUMAN), still_clip(), gravity=gravity)
+
+
+def test_coordinates_beyond_numbers_are_refused_with_the_frame():
+    clip = still_clip()
+    far = replace(clip, root_positions=np.full((5, 3), 1e307))
+    with pytest.raises(InputError, match="overflow at frame 0"):
+        inverse_dynamics(Body.from_skeleton(HUMAN), far)
+
+
+def test_body_and_motion_in_the_wrong_order_are_refused():
+    with pytest.raises(InputError, match="Give a Body, then a Motion"):
+        inverse_dynamics(still_clip(), Body.from_skeleton(HUMAN))
+
+
+def still_clip() -> Motion:
+    return Motion(HUMAN, 120.0, np.zeros((5, 3)), SO3.identity(5, 22))

@@ -187,3 +187,11 @@ def test_ground_forces_on_the_feet_leave_nothing_for_the_root(mocap):
     standing = contacts.active[:, [i for i, name in enumerate(contacts.names) if "hand" not in name]].any(axis=1)
     assert standing.mean() > 0.9
     assert np.abs(left[standing]).max() < 1e-6 * result.body.weight_n
+
+
+def test_a_track_of_another_length_and_a_time_that_is_none_are_refused():
+    clip = Motion(HUMAN, 120.0, np.zeros((60, 3)), SO3.identity(60, 22))
+    with pytest.raises(InputError, match="contacts has 7 frames, the motion has 60"):
+        flight_gravity(clip, contacts=Contacts(("left_heel",), np.zeros((7, 1), dtype=bool)))
+    with pytest.raises(InputError, match="min_flight_s"):
+        flight_gravity(clip, min_flight_s=np.nan)

@@ -138,3 +138,17 @@ def test_where_a_clip_is_cut_its_forces_change_less_than_with_a_reflecting_filte
         inside.append(np.mean(change[cut.settled] ** 2))
     assert np.sqrt(np.mean(ours)) < np.sqrt(np.mean(theirs))
     assert np.sqrt(np.mean(inside)) < 0.02
+
+
+@pytest.mark.parametrize(("rate_hz", "cutoff_hz"), [(120.0, 6.0), (120.0, 0.5), (1000.0, 6.0), (2000.0, 6.0)])
+def test_a_parabola_keeps_its_acceleration_at_any_rate(rate_hz, cutoff_hz):
+    t = np.arange(int(4.0 * rate_hz)) / rate_hz
+    path = (1.0 + 3.0 * t - 0.5 * 9.81 * t**2)[:, None]
+    found = differences(smooth_values(path, rate_hz, cutoff_hz), rate_hz)[1]
+    np.testing.assert_allclose(found, -9.81, atol=1e-5)  # rounding of 40 m is 4e-15, times the rate squared
+
+
+@pytest.mark.parametrize(("rate_hz", "cutoff_hz"), [(120.0, 0.1), (2000.0, 1e-3), (1e6, 6.0)])
+def test_a_cutoff_that_rounding_would_hide_is_refused(rate_hz, cutoff_hz):
+    with pytest.raises(InputError, match="Resample"):
+        smooth_values(np.zeros((10, 3)), rate_hz, cutoff_hz)

@@ -1,5 +1,8 @@
 """The ball joints of a body and the hinges of a tree made from it are one physics."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -40,3 +43,10 @@ def test_a_tree_made_from_the_canonical_body_needs_the_same_wrench():
 def test_a_tree_made_from_a_captured_body_needs_the_same_wrench(mocap):
     walk = load(mocap / "cmu-bvh" / "07_01.bvh")
     assert_one_physics(Body.from_motion(walk), np.random.default_rng(3))
+
+
+def test_dynamics_are_imported_without_solvers_plots_or_compilers():
+    code = "import sys, marey.dynamics; print(*sorted(m for m in sys.modules if m in set(sys.argv[1:])))"
+    heavy = ["numba", "scipy", "matplotlib", "pinocchio", "marey.kinematics", "marey.picture", "marey.io"]
+    found = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""

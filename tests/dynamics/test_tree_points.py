@@ -244,3 +244,23 @@ def test_a_tree_numbered_in_layers_is_right_here_and_refused_for_pinocchio():
     pytest.importorskip("pinocchio")
     with pytest.raises(InputError, match="depth first"):
         pinocchio_model(tree)
+
+
+def test_torques_of_a_joint_named_twice_are_given_twice():
+    tree = JointTree.fang22()
+    states = np.random.default_rng(5).normal(size=(3, 2, 22))
+    for method in ("sub-tree", "pinocchio"):
+        for twice, once in zip(
+            torque_jacobians(tree, *states, joints=[9, 4, 9], method=method),
+            torque_jacobians(tree, *states, joints=[9, 4], method=method),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(twice, once[:, [0, 1, 0]])
+
+
+def test_links_that_a_tree_does_not_have_are_refused_by_number():
+    tree, rest = JointTree.fang22(), np.zeros((1, 22))
+    with pytest.raises(InputError, match="link -3"):
+        points_motion(tree, rest, rest, rest, [-3, 2], np.zeros((2, 3)))
+    with pytest.raises(InputError, match="coordinate 22"):
+        tree.subtree(22)

@@ -219,6 +219,15 @@ def test_limits_are_checked_when_given():
     bent = validity(replace(clips[0], rotations=SO3(wxyz)), limits=limits)
     assert "limits" in bent.cause_counts
     assert bent.limit_rad.max() == pytest.approx(1.15, abs=0.15)
+    assert bent.to_json()["max_limit_rad"] == bent.limit_rad.max()
+    assert len(bent.to_json()["frames"]["limit_rad"]) == bent.num_frames
+
+
+def test_a_body_of_another_size_than_the_clip_is_told():
+    clip = standing()
+    assert not any("legs" in note for note in validity(clip, Body.from_motion(clip)).warnings)
+    giant = validity(clip, Body.from_skeleton(HUMAN.scaled(1.5)))
+    assert any("the legs of the body are" in note for note in giant.warnings)
 
 
 def test_the_report_is_plain_json_and_finite():
