@@ -92,7 +92,7 @@ def build_nodes(
     basis = np.zeros((count, slots, 3, NUM_ACTIVE))
     feet = np.full((count, 2), FREE, dtype=np.int64)
     plants = np.zeros((2, count, NUM_PLANT))
-    for phase in range(layout.num_phases):
+    for phase in np.unique(phases).tolist():
         own = np.flatnonzero(phases == phase)
         t = times[own]
         _fill(layout.amplitudes, own, t, 0, coefficients, basis)

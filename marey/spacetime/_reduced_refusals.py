@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import InputError
-from marey.spacetime._problem import Problem
+from marey.spacetime._problem import Contact, Problem
 from marey.spacetime._reduced_layout import FEET, Layout
 from marey.spacetime._reduced_pose import Space
 
@@ -38,14 +38,22 @@ def check_reduced(problem: Problem, layout: Layout, space: Space) -> None:
 
 
 def _check_spread(problem: Problem, layout: Layout, space: Space) -> None:
+    """Feet planted at once, or one after the other with no flight between: the legs reach both at that instant."""
     hips = float(np.linalg.norm(space.legs[0].hip_offset - space.legs[1].hip_offset))
     reach = hips + SPLIT * (space.legs[0].reach + space.legs[1].reach)
-    for phase, (left, right) in zip(problem.phases, layout.contacts, strict=True):
-        if left is None or right is None:
-            continue
-        apart = float(np.linalg.norm(np.subtract(left.position, right.position)))
-        if apart > reach:
-            raise InputError(
-                f"the feet of phase '{phase.name}' are planted {apart:.2f} m apart, this body reaches {reach:.2f} m",
-                "Put the plants nearer together",
-            )
+    for phase in range(layout.num_phases):
+        for later in range(phase, min(phase + 2, layout.num_phases)):
+            for left, right in _pairs(layout, phase, later):
+                apart = float(np.linalg.norm(np.subtract(left.position, right.position)))
+                if apart > reach:
+                    names = " and ".join(f"'{problem.phases[p].name}'" for p in sorted({phase, later}))
+                    raise InputError(
+                        f"the feet of phase {names} are planted {apart:.2f} m apart, this body reaches {reach:.2f} m",
+                        "Put the plants nearer together, or a flight between them",
+                    )
+
+
+def _pairs(layout: Layout, phase: int, later: int) -> list[tuple[Contact, Contact]]:
+    """Plants of a left and a right foot, one in each of two phases."""
+    (l1, r1), (l2, r2) = layout.contacts[phase], layout.contacts[later]
+    return [(left, right) for left, right in ((l1, r2), (l2, r1)) if left is not None and right is not None]
