@@ -42,7 +42,7 @@ class ProjectedSearch:
     the Euclidean norm, as printed, the limit is feasible but not optimal; in the norm of H it is (erratum E7). The
     thesis has no active-set rule and no safeguard. Ours: rows and bounds that the step would violate are active; where
     rows bend the step has a limit, most of it for the return; the limit follows the fall of an exact penalty, whose
-    weight makes every step a descent; H is damped while conjugate gradients cannot solve for the rows; and a search that
+    weight makes every step a descent; H is damped while conjugate gradients cannot solve for the rows; a search that
     creeps along rows it does not hold returns to them first. So it reaches the rows of the thesis's monkey bars in 16
     iterations and those of its dismount (0.8 s) to 1e-3 in 71, where it stalls at twice the objective of "sl1qp".
     """

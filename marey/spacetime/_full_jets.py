@@ -8,6 +8,8 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 
+_NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Jet:
@@ -49,12 +51,17 @@ class Jet:
     def cross(self, other: Jet) -> Jet:
         """Vector product of two jets of three components."""
         partials = skew(self.value) @ other.partials - skew(other.value) @ self.partials
-        return Jet(np.cross(self.value, other.value), partials)
+        return Jet(cross(self.value, other.value), partials)
 
     @staticmethod
     def stack(jets: list[Jet]) -> Jet:
         """Components of several jets side by side."""
         return Jet(np.concatenate([j.value for j in jets], 1), np.concatenate([j.partials for j in jets], 2))
+
+
+def cross(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Vector products of rows ``(n, 3)``, without the checks that make NumPy's slow on few of them."""
+    return a[:, _NEXT] * b[:, _LAST] - a[:, _LAST] * b[:, _NEXT]
 
 
 def skew(vectors: FloatArray) -> FloatArray:

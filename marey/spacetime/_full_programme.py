@@ -23,10 +23,10 @@ from marey.spacetime._full_rows import (
     tilt_rows,
 )
 from marey.spacetime._full_scatter import HessianScatter, Scatter
-from marey.spacetime._full_state import BodyState, Derivatives, body_state
+from marey.spacetime._full_state import BodyState, Derivatives, body_state, body_values
 from marey.spacetime._objectives import RIDGE, quadratic_terms
 from marey.spacetime._objectives_forces import residual_terms
-from marey.spacetime._objectives_motor import hands_of
+from marey.spacetime._objectives_motor import TORQUE_TERMS, hands_of
 from marey.spacetime._timeline import InstantBuilder, Instants
 
 PROBES: Final = 2  # random states that show which entries are ever used
@@ -59,6 +59,8 @@ class FullProgramme:
         self._quadratics = quadratic_terms(layout, reference)
         self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
         self._cache: tuple[bytes, BodyState] | None = None
+        self._light: tuple[bytes, BodyState] | None = None
+        self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals)
         self._place_rows(guess)
         self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
 
@@ -101,8 +103,18 @@ class FullProgramme:
             self._cache = (key, body_state(self.layout.figure, curves, self._points, self._derivatives))
         return self._cache[1]
 
-    def _jets(self, x: FloatArray) -> list[tuple[Jet, FloatArray | None]]:
-        state = self.state(x)
+    def _value_state(self, x: FloatArray) -> BodyState:
+        """The same without derivatives, unless they are known already or torques need them for their values."""
+        key = x.tobytes()
+        if self._has_torques or (self._cache is not None and self._cache[0] == key):
+            return self.state(x)
+        if self._light is None or self._light[0] != key:
+            curves = self.instants.curves(self.layout.points(x))
+            self._light = (key, body_values(self.layout.figure, curves, self._points))
+        return self._light[1]
+
+    def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[Jet, FloatArray | None]]:
+        state = self.state(x) if state is None else state
         return [family.evaluate(state, x) for family in self.families]
 
     def _all_values(self, jets: list[tuple[Jet, FloatArray | None]]) -> FloatArray:
@@ -111,7 +123,7 @@ class FullProgramme:
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Objective and rows ``(m,)`` at scaled unknowns."""
         real = x * self._scales
-        rows = self._all_values(self._jets(real))[self._scatter.is_kept]
+        rows = self._all_values(self._jets(real, self._value_state(real)))[self._scatter.is_kept]
         return sum(self.terms(real).values()), rows
 
     def terms(self, real: FloatArray) -> dict[str, float]:
@@ -119,7 +131,7 @@ class FullProgramme:
         points = real[: self.layout.num_curve_unknowns]
         found = {term.name: term.value(points) for term in self._quadratics}
         for term in self._residuals:
-            jets = term.evaluate(self.state(real))
+            jets = term.evaluate(self._value_state(real))
             total = np.sum([jet.value for jet in jets], axis=0)
             found[term.name] = found.get(term.name, 0.0) + float(term.weights @ (total * total).sum(axis=1))
         found["ridge"] = RIDGE * float(points @ points)

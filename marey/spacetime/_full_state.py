@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray, UnknownNameError
-from marey.dynamics import JointTree, aggregate_jacobians, com_motion, points_motion
-from marey.spacetime._full_jets import Jet, skew, value_and_rates
+from marey.dynamics import JointTree, PointMotion, aggregate, aggregate_jacobians, com_motion, points_motion
+from marey.spacetime._full_jets import Jet, cross, skew, value_and_rates
 
 Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
 
@@ -108,7 +109,7 @@ def body_state(
     points: tuple[tuple[str, int, FloatArray], ...],
     derivatives: Derivatives = "linear-time",
 ) -> BodyState:
-    """Evaluate a character along curves ``(n, D)`` of its angles, their first and second derivatives.
+    """Evaluate a character along curves ``(n, D)`` of its angles, with all derivatives by them.
 
     Args:
         figure: the character.
@@ -125,15 +126,52 @@ def body_state(
     momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
     spin = _about_com(Jet(whole.momentum, momentum), com_jets[0])
     spin_rate = _about_com(Jet(whole.wrench, force), com_jets[0])
-    places = _points(figure, (q, qd, qdd), points)
+    places = _points(figure, (q, qd, qdd), points, _point_jets)
     return BodyState(*_angle_jets(curves), curves[2], *com_jets, spin, spin_rate, places)
+
+
+def body_values(
+    figure: Figure,
+    curves: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[tuple[str, int, FloatArray], ...],
+) -> BodyState:
+    """As :func:`body_state`, without derivatives: its jets have no columns, so that what is made of them has none."""
+    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
+    whole = aggregate(figure.tree, q, qd, qdd, gravity=0.0)
+    com, force = np.asarray(whole.com), np.asarray(whole.wrench)[:, :3]
+    rate = np.asarray(whole.wrench)[:, 3:] - cross(com, force)
+    places = _points(figure, (q, qd, qdd), points, _plain_jets)
+    return BodyState(
+        angles=_plain(curves[0]),
+        speeds=_plain(curves[1]),
+        accelerations=curves[2],
+        com=_plain(com),
+        com_velocity=_plain(np.asarray(whole.com_velocity)),
+        com_acceleration=_plain(force / float(figure.tree.mass)),
+        spin=_plain(np.asarray(whole.angular_momentum)),
+        spin_rate=_plain(rate),
+        points=places,
+    )
+
+
+def _plain(value: FloatArray) -> Jet:
+    return Jet(value, np.zeros((3, *value.shape, 0)))
+
+
+def _plain_jets(motion: PointMotion, i: int, _: IntArray) -> tuple[Jet, Jet, Jet]:
+    return _plain(motion.position[:, i]), _plain(motion.velocity[:, i]), _plain(motion.acceleration[:, i])
+
+
+def _point_jets(motion: PointMotion, i: int, keep: IntArray) -> tuple[Jet, Jet, Jet]:
+    rates = (motion.position[:, i], motion.velocity[:, i], motion.acceleration[:, i])
+    return _jets(*rates, (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i]), keep)
 
 
 def _about_com(wrench: Jet, com: Jet) -> Jet:
     """Lower half of a wrench-type quantity, moved from the origin to the centre of mass."""
     linear = Jet(wrench.value[:, :3], wrench.partials[:, :, :3])
     angular = Jet(wrench.value[:, 3:], wrench.partials[:, :, 3:])
-    shift = np.cross(com.value, linear.value)
+    shift = cross(com.value, linear.value)
     partials = angular.partials - skew(com.value) @ linear.partials + skew(linear.value) @ com.partials
     return Jet(angular.value - shift, partials)
 
@@ -161,14 +199,10 @@ def _points(
     figure: Figure,
     states: tuple[FloatArray, FloatArray, FloatArray],
     points: tuple[tuple[str, int, FloatArray], ...],
+    jets: Callable[[PointMotion, int, IntArray], tuple[Jet, Jet, Jet]],
 ) -> dict[str, tuple[Jet, Jet, Jet]]:
     if not points:
         return {}
     dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
     motion = points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
-    found: dict[str, tuple[Jet, Jet, Jet]] = {}
-    for i, (name, _, _) in enumerate(points):
-        jacobians = (motion.J[:, i], motion.Jd[:, i], motion.Jdd[:, i])
-        rates = (motion.position[:, i], motion.velocity[:, i], motion.acceleration[:, i])
-        found[name] = _jets(*rates, jacobians, figure.angles)
-    return found
+    return {name: jets(motion, i, figure.angles) for i, (name, _, _) in enumerate(points)}

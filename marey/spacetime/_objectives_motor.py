@@ -20,6 +20,7 @@ JERK_UNIT: Final = 100.0  # [m^2/s^5] a calm second: 10 m/s^3
 CHANGE_UNIT: Final = 1.0  # [(mg m)^2/s] the weight at a metre in every joint, built up in a second
 VARIANCE_UNIT: Final = 0.01  # [m^2] a standard deviation of ten centimetres
 NOISE: Final = 0.01  # [s^0.5] noise of a torque over its size, as a density
+TORQUE_TERMS: Final = ("torque", "min_torque_change", "min_variance")  # their values need Jacobians of points
 HANDS: Final = ("hands", "left_hand", "right_hand")
 
 
