@@ -108,7 +108,7 @@ class PoseMap:
             angles = jets[:, :NUM_ANGLES]
             states[nodes[:, None, None], np.arange(3)[:, None], space.legs[leg].dofs] = angles[..., 0].swapaxes(1, 2)
             stretch[nodes, leg] = jets[:, NUM_ANGLES, 0, 0]
-            sticks = jets[:, AXES:, 0].reshape(len(nodes), 8, 6, -1)
+            sticks = jets[:, AXES:, 0].reshape(len(nodes), 8, 6, jets.shape[-1])
             twists[nodes, leg] = sticks[..., 0]
             if not gradients:
                 continue
