@@ -10,16 +10,20 @@ its time.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from harness import Row
+import numpy as np
+from harness import Row, measure
 
 from marey.base import MareyError
 from marey.samples import problem_file, problem_names
 from marey.spacetime import SpacetimeResult, load_problem, optimize
+from marey.spacetime._full import solve_full
+from marey.spacetime._optimize import character
 
 GIVE_UP_S = 120.0
+ASSEMBLY_MS = 50.0  # A19: all rows of the pegs and their Jacobian
 VIOLATION = 1e-4  # [-] of scaled rows
 FEWER_ITERATIONS = 5.0  # A46: than the 4193 that Fang prints for dismount, monkey bars and pegs
 
@@ -82,7 +86,7 @@ def rows() -> list[Row]:
     solved = [found for _, found in tried if found is not None]
     refused = [printed.example for printed, found in tried if found is None]
     broken = [Row(f"optimize {name}", "thesis", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, "not run") for name in refused]
-    return [*map(row_of, solved), iteration_row(solved), *broken]
+    return [*map(row_of, solved), iteration_row(solved), assembly_row(), *broken]
 
 
 def safonova() -> list[Printed]:
@@ -145,3 +149,19 @@ def iteration_row(solved: list[Solved]) -> Row:
     times = 1e3 * sum(f.result.seconds for f in three), 6e4 * sum(f.printed.minutes or 0.0 for f in three)
     ratio = thesis / ours
     return Row(f"A46: {ours} iterations, not {thesis}", "thesis", *times, ratio, ratio, ratio, FEWER_ITERATIONS)
+
+
+def assembly_row() -> Row:
+    """A19: all rows of the pegs and their sparse Jacobian, at a new point each time."""
+    problem = replace(load_problem(problem_file("pegs")), max_iterations=1)
+    solution = solve_full(problem, character(problem))
+    programme, x, rng = solution.programme, solution.answer.x, np.random.default_rng(0)
+
+    def assemble() -> None:
+        point = x + rng.normal(scale=0.01, size=x.size)
+        programme.derivatives(point)
+        programme.values(point)
+
+    assemble()
+    size = f"{len(programme.row_lower)} rows, {x.size} unknowns, {len(programme.instants.times)} instants"
+    return measure("A19: rows and Jacobian of the pegs", assemble, limit_ms=ASSEMBLY_MS, repeats=25, note=size)
