@@ -42,7 +42,8 @@ def polygon_margins(places: FloatArray, points: FloatArray, active: BoolArray) -
         count = 0
         for p in range(num_points):
             if active[f, p]:
-                chosen[count, 0], chosen[count, 1] = points[f, p, 0], points[f, p, 1]
+                chosen[count, 0] = points[f, p, 0] - places[f, 0]  # from the place, so that far away is as exact
+                chosen[count, 1] = points[f, p, 1] - places[f, 1]
                 count += 1
         if count == 0:
             continue
@@ -51,7 +52,7 @@ def polygon_margins(places: FloatArray, points: FloatArray, active: BoolArray) -
         for k in range(size):
             ax, ay = hull[k, 0], hull[k, 1]
             ex, ey = hull[(k + 1) % size, 0] - ax, hull[(k + 1) % size, 1] - ay
-            dx, dy = places[f, 0] - ax, places[f, 1] - ay
+            dx, dy = -ax, -ay
             length = ex * ex + ey * ey
             along = min(max((dx * ex + dy * ey) / length, 0.0), 1.0) if length > 0.0 else 0.0
             nearest = min(nearest, np.hypot(dx - along * ex, dy - along * ey))

@@ -140,3 +140,10 @@ def test_unknown_rules_and_missing_forces_are_refused():
         split_support(wrench, supports, rule="fair")
     with pytest.raises(InputError):
         split_support(wrench, supports, rule="cone")
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6, 1e8])
+def test_margins_are_the_same_far_from_the_origin(far):
+    corners = np.array([[[0.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 0.5], [1.0, 1.0]]]) + far
+    found = polygon_margins(np.array([[0.25, 0.5]]) + far, corners, np.ones((1, 5), dtype=bool))
+    np.testing.assert_allclose(found, 0.25)
