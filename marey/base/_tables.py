@@ -138,7 +138,8 @@ def as_number(value: Any, key: str, place: TablePlace) -> float:
     if key in place.positive and value <= 0:
         place.fail(f"'{key}' is {value}", "It must be positive", key)
     if abs(value) > MAX_NUMBER:
-        place.fail(f"'{key}' is larger than a million", "Lengths are in metres", key)
+        shown = value if abs(value) < 1e15 else "too large"  # a whole number may have thousands of digits
+        place.fail(f"'{key}' is {shown}", "Lengths are in metres, at most a million of them", key)
     return float(value)
 
 

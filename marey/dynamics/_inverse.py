@@ -126,7 +126,7 @@ def inverse_dynamics(
         InputError: fewer than three frames, other joints than the body's, arrays of the wrong shape, a gravity or
             forces that are not finite, both contacts and external forces, or body and motion in the wrong order.
     """
-    _check_order(body, motion)
+    check_order("inverse_dynamics", body=body, motion=motion)
     if contacts is not None and external is not None:
         raise InputError("both contacts and external forces", "Give one: contacts stand for the ground's forces")
     motion = body.motion(motion)
@@ -187,11 +187,12 @@ def newton_euler(
     )
 
 
-def _check_order(body: object, motion: object) -> None:
-    """``validity`` takes the motion first, ``inverse_dynamics`` the body: say so when they are mixed up."""
-    if not isinstance(body, Body) or not isinstance(motion, Motion):
-        kinds = f"{type(body).__name__} and {type(motion).__name__}"
-        raise InputError(f"inverse_dynamics of a {kinds}", "Give a Body, then a Motion")
+def check_order(function: str, **given: object) -> None:
+    """Say so when a body and a motion are mixed up: ``validity`` takes the motion first, others the body."""
+    wanted = {"body": Body, "motion": Motion}
+    if not all(isinstance(value, wanted[name]) for name, value in given.items()):
+        kinds = ", ".join(type(value).__name__ for value in given.values())
+        raise InputError(f"{function} of {kinds}", f"Give a {', then a '.join(wanted[n].__name__ for n in given)}")
 
 
 def _check_finite(*results: FloatArray) -> None:

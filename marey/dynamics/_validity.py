@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.dynamics._body import GRAVITY, Body
 from marey.dynamics._cones import LEVER_M, wrench_about
-from marey.dynamics._inverse import InverseDynamics, inverse_dynamics
+from marey.dynamics._inverse import InverseDynamics, check_order, inverse_dynamics
 from marey.dynamics._report import Status, ValidityReport, find_spans
 from marey.dynamics._split import split_limbs
 from marey.dynamics._supports import FOOT_SLACK_M, Floor, Supports, find_supports
@@ -97,7 +97,9 @@ def validity(
     """
     window = window_s if window_s is not None else 0.0 if cutoff_hz is None else WINDOW_S
     _check_options(tolerance, gravity, slack_s, window)
+    check_order("validity", motion=motion)
     body = _default_body(motion) if body is None else body
+    check_order("validity", motion=motion, body=body)
     dynamics = inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
     dynamics = replace(dynamics, wrench=averaged(dynamics.wrench, motion.rate_hz, window))
     is_detected = contacts is None and motion.contacts is None

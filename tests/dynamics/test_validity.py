@@ -223,6 +223,13 @@ def test_limits_are_checked_when_given():
     assert len(bent.to_json()["frames"]["limit_rad"]) == bent.num_frames
 
 
+def test_a_body_in_place_of_the_motion_is_refused():
+    clip = standing()
+    for arguments in ((Body.from_motion(clip), clip), (Body.from_motion(clip),), (clip, clip), ("walk.bvh",)):
+        with pytest.raises(InputError, match="Give a Motion"):
+            validity(*arguments)
+
+
 def test_a_body_of_another_size_than_the_clip_is_told():
     clip = standing()
     assert not any("legs" in note for note in validity(clip, Body.from_motion(clip)).warnings)
