@@ -49,6 +49,8 @@ def optimize(
         _list_problems(is_json=json)
         return
     _check_usage(problem, source, make_valid=make_valid, is_stretch=start_s is not None or stop_s is not None)
+    if source is not None and (space is not None or warm_start is not None):
+        raise typer.BadParameter("--space and --warm-start go with a PROBLEM.")
     _check_targets(out, strip)
     with _watched() as watch:
         if source is not None:
@@ -74,18 +76,26 @@ def _check_usage(problem: str | None, source: str | None, *, make_valid: bool, i
         raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
 
 
-def _check_targets(*targets: str | None) -> None:
+def _check_targets(out: str | None, strip: str | None) -> None:
     """Refuse what could not be written before time is spent on it."""
-    for target in targets:
-        if target is not None and not Path(target).resolve().parent.is_dir():
+    from marey.io import WRITABLE_SUFFIXES
+    from marey.picture import PICTURE_SUFFIXES
+
+    for target, suffixes in ((out, WRITABLE_SUFFIXES), (strip, PICTURE_SUFFIXES)):
+        if target is None:
+            continue
+        if not Path(target).resolve().parent.is_dir():
             raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
+        if Path(target).suffix.lower() not in suffixes:
+            raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
 
 
 def _solved(problem: str, warm_start: str | None, watch: Watch, options: dict[str, Any]) -> SpacetimeResult:
     from marey import samples
     from marey.spacetime import load_problem, optimize
 
-    path = problem if Path(problem).suffix == ".toml" else samples.problem_file(problem)
+    is_file = Path(problem).suffix == ".toml" or (problem not in samples.problem_names() and Path(problem).is_file())
+    path = problem if is_file else samples.problem_file(problem)
     start = None if warm_start is None else load_clip(warm_start)
     return optimize(load_problem(path), warm_start=start, on_iteration=watch, on_failure="return", **options)
 

@@ -2,7 +2,7 @@
 
 from marey.picture._body import PALETTES, Palette, body_solids, joint_sides
 from marey.picture._camera import Camera, Margins, fit_height, frame_balls, view_direction
-from marey.picture._files import save_film, save_image
+from marey.picture._files import PICTURE_SUFFIXES, save_film, save_image
 from marey.picture._motion import motion_scene, render_motion
 from marey.picture._physics import SPAN_COLOURS, PhysicsCurves, plot_physics
 from marey.picture._plants import foot_prints, root_path
@@ -15,6 +15,7 @@ from marey.picture._views import ground_level, lamp_for, main_heading
 
 __all__ = [
     "PALETTES",
+    "PICTURE_SUFFIXES",
     "SPAN_COLOURS",
     "Camera",
     "Ground",

@@ -22,11 +22,11 @@ from marey.spacetime._edit_goals import (
     near_goals,
     pin_rows,
 )
-from marey.spacetime._repair import SPAN_S, TOLERANCE, Check, OnIteration
+from marey.spacetime._repair import SPAN_S, TOLERANCE, Check, OnIteration, check_search
 from marey.spacetime._repair_programme import DisplacementProgramme
 from marey.spacetime._repair_result import RepairResult, changes
 from marey.spacetime._repair_stage import Stage, Stretch, find_stretch
-from marey.spacetime._style import Style
+from marey.spacetime._style import Style, check_map
 
 MAX_ITERATIONS: Final = 40
 REACHED: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
@@ -79,6 +79,7 @@ def edit_valid(
         ConvergenceError: the goals were not reached; the message names the worst row.
     """
     began = time.perf_counter()
+    check_search(max_iterations, time_limit_s, on_failure)
     check = Check.of(motion, body, contacts, friction)
     around = near_goals(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
     stretch = find_stretch(motion, *around, span_s)
@@ -113,7 +114,7 @@ def edit_valid(
     if on_failure == "raise" and not is_reached(answer):
         name, value = answer.worst[0]
         raise ConvergenceError(
-            f"the edit of '{motion.name}' leaves {name}, off by {value:.2g}. {answer.advice}", result
+            f"the edit of '{motion.name}' does not reach: {name} (off by {value:.2g}, scaled). {answer.advice}", result
         )
     return result
 
@@ -137,12 +138,18 @@ def edit_programme(
     S: FloatArray | None = None,
     report: ValidityReport | None = None,
 ) -> tuple[Stage, DisplacementProgramme]:
-    """The stage and the programme of an edit."""
+    """The stage and the programme of an edit.
+
+    Raises:
+        InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
+    """
     check_pins(pins, motion.rate_hz)
     frames = goal_frames(motion, stretch, pins, keys)
     steps = moved_steps(motion, check.track, pins)
     now = check.report(motion) if report is None else report
     stage = Stage(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
+    if S is not None:
+        check_map(S, stage.tree.num_dofs)
     programme = stage.programme(
         S=np.eye(stage.tree.num_dofs) if S is None and keys else S,
         physics=physics,

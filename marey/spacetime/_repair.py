@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body, ValidityReport, validity
 from marey.motion import Contacts, Motion, detect_contacts
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
@@ -27,6 +27,7 @@ TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
 MAX_ROUNDS: Final = 5  # of setting down and looking again
 DETECTED_SLACK_S: Final = 0.07  # [s] as the report takes it for detected contacts
 FAR_RAD: Final = 0.35  # [rad] root mean square: more than this is another motion
+ON_FAILURE: Final = ("raise", "return")
 MAX_FLIGHT_S: Final = 1.5  # nobody jumps for longer
 
 
@@ -92,10 +93,12 @@ def make_valid(
         on_failure: "raise" where the search fails, or "return" what was found.
 
     Raises:
-        InputError: times that are not finite, a stretch that is too short, no feet, or no contact to stand on.
-        ConvergenceError: less of the clip is green than before.
+        InputError: times that are not finite, a stretch that is too short, no feet, no contact to stand on, or quotas
+            that leave nothing to do.
+        ConvergenceError: no more of the clip is green than before; its ``report`` is the result.
     """
     began = time.perf_counter()
+    check_search(max_iterations, time_limit_s, on_failure)
     stretch = find_stretch(motion, start_s, stop_s, span_s)
     check = Check.of(motion, body, contacts, friction)
     before = check.report(motion)
@@ -111,6 +114,21 @@ def make_valid(
     if on_failure == "raise" and not result.is_solved:
         raise ConvergenceError(f"the repair made '{motion.name}' no better. {result.advice}", report=result)
     return result
+
+
+def check_search(max_iterations: int, time_limit_s: float | None, on_failure: str) -> None:
+    """Refuse quotas that are none, and unknown words for what happens at a failure.
+
+    Raises:
+        InputError: no iteration, or a time limit [s] that is negative or no number.
+        UnknownNameError: ``on_failure`` is neither "raise" nor "return".
+    """
+    if max_iterations < 1:
+        raise InputError(f"max_iterations is {max_iterations}", "It is at least 1")
+    if time_limit_s is not None and not time_limit_s >= 0.0:
+        raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
+    if on_failure not in ON_FAILURE:
+        raise UnknownNameError("on_failure", on_failure, "a search", ON_FAILURE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +197,7 @@ class _Search:
         is_green = not self.best.wrong(self.stretch).any()
         turned, moved = changes(original, self.best.motion, self.stretch.frames)
         return RepairResult(
-            SolveStatus.CONVERGED if last is None or is_green else last.status,
+            SolveStatus.CONVERGED if is_green else SolveStatus.TIME_LIMIT if last is None else last.status,
             self.best.motion,
             original,
             0.0 if last is None else last.violation,
@@ -222,8 +240,10 @@ def _advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str
     """What to do next, in a sentence."""
     if turned_rad > FAR_RAD:
         return "Little of the clip is left: check its frame rate and its contacts."
-    if last is None or is_green:
+    if is_green:
         return "Nothing to do."
+    if last is None:
+        return "There was no time to search: give a longer time limit."
     return "Give contacts= for what is not green yet, or a finer span_s." if last.is_solved else last.advice
 
 

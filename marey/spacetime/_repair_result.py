@@ -34,8 +34,8 @@ class RepairResult:
 
     @property
     def is_solved(self) -> bool:
-        """Whether as much of the clip is green as before, or more."""
-        return self.after.valid_fraction >= self.before.valid_fraction
+        """Whether the search converged, or at least left more of the clip green than before."""
+        return self.status is SolveStatus.CONVERGED or self.after.valid_fraction > self.before.valid_fraction
 
     @property
     def sentence(self) -> str:

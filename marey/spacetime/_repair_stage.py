@@ -68,6 +68,10 @@ def find_stretch(motion: Motion, start_s: float | None, stop_s: float | None, sp
     begin, end = 0.0 if start_s is None else start_s, motion.duration_s if stop_s is None else stop_s
     if not (np.isfinite(begin) and np.isfinite(end) and np.isfinite(span_s) and span_s > 0.0):
         raise InputError(f"a stretch from {begin} to {end} s with knots {span_s} s apart", "Give finite times")
+    if span_s < 1.0 / motion.rate_hz:
+        raise InputError(
+            f"knots {span_s:g} s apart are closer than the frames", f"Give {1.0 / motion.rate_hz:.3g} s or more"
+        )
     first, last = max(0, round(begin * motion.rate_hz)), min(motion.num_frames - 1, round(end * motion.rate_hz))
     if last - first < MIN_SPANS * span_s * motion.rate_hz:
         raise InputError(

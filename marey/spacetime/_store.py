@@ -31,7 +31,7 @@ class StoreKey:
     sequence: tuple[str, ...]  # character, then the contacts of each phase
     durations: FloatArray  # (P,) shares of the whole
     seconds: float
-    goal: FloatArray  # contacts relative to the first, then targets and angles of keys, in units that matter
+    goal: FloatArray  # contacts relative to the first, angles, ends and targets of keys, the body, in units that matter
 
     @classmethod
     def of(cls, problem: Problem) -> StoreKey:
@@ -40,19 +40,24 @@ class StoreKey:
         places = np.array([contact.position for contact in contacts]).reshape(-1, 3)
         away = (places - places[:1]) / PLACE_UNIT_M
         names = ["+".join(sorted(contact.point for contact in phase.contacts)) for phase in problem.phases]
-        kinds = [f"{key.kind} {key.phase} {key.at} {key.point} {sorted(key.joints)}" for key in problem.keys]
+        ends = [(key.lower, key.upper, *key.target) for key in problem.keys]
+        kinds = [
+            f"{key.kind} {key.phase} {key.at} {key.point} {key.axis} {sorted(key.joints)} {[v is None for v in end]}"
+            for key, end in zip(problem.keys, ends, strict=True)
+        ]
         angles = [key.joints[name] / ANGLE_UNIT for key in problem.keys for name in sorted(key.joints)]
-        targets = [0.0 if t is None else t / PLACE_UNIT_M for key in problem.keys for t in key.target]
+        goals = [0.0 if value is None else value / PLACE_UNIT_M for end in ends for value in end]
+        body = [problem.height_m / PLACE_UNIT_M, float(np.log(max(problem.mass_kg, 1e-9))) / DURATION_UNIT]
         lengths = np.array([phase.duration_s for phase in problem.phases])
         return cls(
             (problem.character, problem.space, f"{problem.gravity:g}", *names, *kinds),
             lengths / max(float(lengths.sum()), 1e-9),
             float(lengths.sum()),
-            np.concatenate([away.ravel(), angles, targets]),
+            np.concatenate([away.ravel(), angles, goals, body]),
         )
 
     def distance(self, other: StoreKey) -> float:
-        """Zero for the same request, infinite for one with other contacts or keys."""
+        """Zero for the same request, whatever its objective; infinite for one with other contacts or keys."""
         if self.sequence != other.sequence or self.goal.shape != other.goal.shape:
             return np.inf
         shares = (self.durations - other.durations) / DURATION_UNIT

@@ -34,6 +34,18 @@ def style_values(style: Style, q: FloatArray, qd: FloatArray, qdd: FloatArray) -
     return found[0], found[1], found[2], found[3]
 
 
+def check_map(S: FloatArray, num_dofs: int) -> FloatArray:
+    """The matrix ``S (D, d)`` of a simplified body as floats.
+
+    Raises:
+        InputError: another shape, or numbers that are not finite.
+    """
+    matrix = np.asarray(S, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != num_dofs or not np.isfinite(matrix).all():
+        raise InputError(f"S has shape {matrix.shape}", f"It has one row for each of {num_dofs} coordinates, finite")
+    return matrix
+
+
 def pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.0) -> Style:
     r"""Style that draws coordinates towards values: :math:`w\sum_i (q_i - \bar q_i)^2`.
 
@@ -41,9 +53,15 @@ def pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.
         tree: whose coordinates are named.
         targets: value [rad] or [m] by the name of a coordinate.
         weight: w.
+
+    Raises:
+        InputError: a target or the weight is not finite.
+        UnknownNameError: no such coordinate.
     """
     dofs = [tree.index(name) for name in targets]
-    wanted = np.array(list(targets.values()))
+    wanted = np.array(list(targets.values()), dtype=np.float64)
+    if not (np.isfinite(wanted).all() and np.isfinite(weight)):
+        raise InputError(f"a style with targets {dict(targets)} and weight {weight}", "Give finite numbers")
 
     def drawn(q: FloatArray, qd: FloatArray, qdd: FloatArray) -> StyleValues:
         away = q[:, dofs] - wanted
@@ -55,7 +73,16 @@ def pose_style(tree: JointTree, targets: Mapping[str, float], weight: float = 1.
 
 
 def calm_style(tree: JointTree, joints: Sequence[str], weight: float = 1.0) -> Style:
-    r"""Style that keeps joints still: :math:`w\sum_i \dot q_i^2` over the coordinates of the named joints."""
+    r"""Style that keeps joints still: :math:`w\sum_i \dot q_i^2` over the coordinates of the named joints.
+
+    Args:
+        tree: whose joints are named.
+        joints: names of joints.
+        weight: w [s²].
+
+    Raises:
+        UnknownNameError: no such joint.
+    """
     dofs = [i for i, group in enumerate(tree.groups) if group in joints]
     for joint in joints:
         if joint not in tree.groups:

@@ -10,7 +10,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.numerics import Programme
 from marey.spacetime._full_layout import Layout
 from marey.spacetime._full_programme import FullProgramme
-from marey.spacetime._style import Style, style_values
+from marey.spacetime._style import Style, check_map, style_values
 
 PER_SPAN: Final = 2  # Gauss points at which styles are weighed
 
@@ -110,12 +110,7 @@ def angle_map(layout: Layout, S: FloatArray) -> FloatArray:
     Raises:
         InputError: another shape, numbers that are not finite, or a coordinate that follows two at once.
     """
-    tree = layout.figure.tree
-    matrix = np.asarray(S, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != tree.num_dofs or not np.isfinite(matrix).all():
-        raise InputError(
-            f"S has shape {matrix.shape}", f"It has one row for each of {tree.num_dofs} coordinates, finite"
-        )
+    matrix = check_map(S, layout.figure.tree.num_dofs)
     angles = matrix[layout.figure.angles]
     crowded = np.flatnonzero((angles != 0.0).sum(axis=1) > 1)
     if crowded.size:

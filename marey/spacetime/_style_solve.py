@@ -21,6 +21,7 @@ from marey.spacetime._guess import flat_guess
 from marey.spacetime._optimize import character
 from marey.spacetime._problem import Problem
 from marey.spacetime._refusals import check_full, check_numbers
+from marey.spacetime._repair import check_search
 from marey.spacetime._result import SpacetimeResult
 from marey.spacetime._style import Style
 from marey.spacetime._style_full import SimplifiedProgramme, StyledProgramme
@@ -56,6 +57,7 @@ def optimize_styled(
         ConvergenceError: not solved; its ``report`` is the result.
     """
     began = time.perf_counter()
+    check_search(problem.max_iterations, time_limit_s, on_failure)
     check_numbers(problem)
     layout = Layout.of(problem, Figure.of(character(problem)))
     check_full(layout)

@@ -13,8 +13,6 @@ ROW_PX = 9
 # The slider's track is inset by its label on the left and its number box on the right; measured on viser 1.1.1.
 INSET_LEFT_PX, INSET_RIGHT_PX = 116, 63
 COLOURS = {"left": "#d67e60", "right": "#5c84be"}
-
-
 VALID = {"green": "#2f9e5b", "amber": "#d99a1c", "red": "#cc3b3b"}
 
 

@@ -14,6 +14,7 @@ from viser import uplot
 from marey.base import InputError
 from marey.dynamics import ValidityReport, validity
 from marey.numerics import SQPIteration
+from marey.studio._bars import VALID
 from marey.studio._document import Document
 from marey.studio._task import Found, Listener, Task
 
@@ -26,7 +27,6 @@ SHORT_S = 0.05  # shorter ones are seen in the bar only
 ROOM_S = 0.4  # [s] around a stretch, in which a repair can join the clip
 TIME_LIMIT_S = 60.0  # of a repair or a jump; the best so far is kept
 EMPTY = tuple(np.zeros(2) for _ in range(4))  # a plot of nothing: time and three curves
-COLOUR = {"green": "#2f9e5b", "amber": "#d99a1c", "red": "#cc3b3b"}
 LENGTH_M, RISE_M, TURN_DEG = (0.3, 1.8), (0.1, 0.5), (-360.0, 360.0)
 
 
@@ -176,7 +176,7 @@ def verdict_html(report: ValidityReport | None) -> str:
     """What the check found, with the first stretches that are not green."""
     if report is None:
         return '<div data-testid="validity" style="padding:0 0.8em">Not checked.</div>'
-    rows = [f'<div style="color:{COLOUR[report.colour]}">{escape(report.verdict)}</div>']
+    rows = [f'<div style="color:{VALID[report.colour]}">{escape(report.verdict)}</div>']
     bad = [span for span in report.spans if span.status != "green" and span.stop_s - span.start_s >= SHORT_S]
     rows += [
         f'<div style="opacity:0.8">{span.start_s:.2f} to {span.stop_s:.2f} s: {escape(span.words)}</div>'

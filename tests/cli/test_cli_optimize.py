@@ -199,10 +199,16 @@ def test_a_mistake_in_the_file_is_one_line_with_its_number(run, stand, tmp_path)
     assert result.err.count("\n") == 1 and not (tmp_path / "never.bvh").exists()
 
 
-def test_plants_out_of_reach_are_refused_with_the_distance(run, stand):
+def test_plants_out_of_reach_are_refused_with_the_distance_and_both_lines(run, stand):
     stand.write_text(STAND + BESIDE)
     result = run("optimize", stand)
     assert result.code == 1 and "9.00 m apart" in result.err
+    assert f"{stand}:18: " in result.err and "lines 10 and 18" in result.err
+
+
+def test_a_problem_file_may_have_any_name(run, stand):
+    other = stand.rename(stand.with_suffix(".txt"))
+    assert run("optimize", other, "--json").code == 0
 
 
 @pytest.mark.parametrize(
@@ -305,6 +311,9 @@ def test_the_problems_of_this_page_are_problems():
         ["monkey-bars", "--time-limit-s", "-1"],
         ["monkey-bars", "--time-limit-s", "nan"],
         ["monkey-bars", "-o", "no/such/folder/out.bvh"],
+        ["monkey-bars", "-o", "out.foo"],
+        ["monkey-bars", "--strip", "strip.bvh"],
+        ["--from", "walk.bvh", "--make-valid", "--space", "full"],
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(arguments, capsys):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from marey.base import InputError
+from marey.base import ConvergenceError, InputError, MareyError
 from marey.cli._app import app
 from marey.dynamics import Body, JointTree, validity
 from marey.io import load, save
@@ -402,10 +402,30 @@ def test_a_search_that_is_stopped_keeps_what_it_has() -> None:
     found = make_valid(jump(), on_iteration=lambda _: True, on_failure="return")
     assert found.iterations == 1
     assert found.status is SolveStatus.STOPPED
-    assert found.is_solved
+    assert found.is_solved == (found.after.valid_fraction > found.before.valid_fraction)
 
 
-def test_no_time_means_no_change() -> None:
-    found = make_valid(walk(), time_limit_s=0.0)
+def test_no_time_means_no_change_and_is_no_success() -> None:
+    found = make_valid(walk(), time_limit_s=0.0, on_failure="return")
     assert found.iterations == 0
+    assert found.status is SolveStatus.TIME_LIMIT and not found.is_solved and "time limit" in found.advice
+    with pytest.raises(ConvergenceError, match="no better"):
+        make_valid(walk(), time_limit_s=0.0)
     assert np.array_equal(found.motion.root_positions, walk().root_positions)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"time_limit_s": float("nan")}, "time limit"),
+        ({"time_limit_s": -1.0}, "time limit"),
+        ({"max_iterations": 0}, "max_iterations"),
+        ({"on_failure": "weep"}, "weep"),
+        ({"span_s": 1e-4}, "closer than the frames"),
+        ({"friction": float("nan")}, "friction"),
+        ({"start_s": float("nan")}, "finite"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(MareyError, match=words):
+        make_valid(walk(seconds=1.0, rate_hz=30.0), **options)

@@ -16,7 +16,7 @@ from marey.spacetime._repair_level import runs, touching
 from marey.spacetime._repair_programme import curve
 from marey.spacetime._repair_rows import AngleRows, PointRows, about, convex_hull
 from marey.spacetime._repair_stage import Stage, find_stretch, limb_of, near_faults
-from marey.spacetime._style import calm_style, pose_style, style_values
+from marey.spacetime._style import calm_style, check_map, pose_style, style_values
 
 
 @given(flags=st.lists(st.booleans(), min_size=1, max_size=40))
@@ -149,3 +149,15 @@ def test_gradients_of_shipped_styles_equal_differences(make) -> None:
 def test_times_outside_the_clip_leave_nothing_to_repair() -> None:
     with pytest.raises(InputError, match="choose a longer one"):
         find_stretch(walk(), 50.0, 60.0, 0.1)
+
+
+@pytest.mark.parametrize(("value", "weight"), [(float("nan"), 1.0), (0.3, float("inf"))])
+def test_a_style_of_numbers_that_are_none_is_refused(value: float, weight: float) -> None:
+    with pytest.raises(InputError, match="finite"):
+        pose_style(JointTree.fang7(), {"knee": value}, weight)
+
+
+@pytest.mark.parametrize("S", [np.zeros((3, 2)), np.zeros(7), np.full((7, 1), np.nan)])
+def test_a_simplified_body_must_fit_its_tree(S) -> None:
+    with pytest.raises(InputError, match="S has shape"):
+        check_map(S, 7)

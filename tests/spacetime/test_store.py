@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError, MissingFileError
-from marey.spacetime import Contact, MotionStore, Objective, Phase, Problem, StoreEntry
+from marey.spacetime import Contact, Key, MotionStore, Objective, Phase, Problem, StoreEntry
 from marey.spacetime._store import StoreKey, entry_motion, retimed
 from marey.spacetime._store_files import read_entry, write_entry
 
@@ -197,3 +197,28 @@ def test_a_truncated_entry_is_refused(answers, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(FormatError, match="damaged"):
         read_entry(path)
+
+
+# What counts as near
+
+
+def turned(lower: float) -> Problem:
+    return replace(hop(), keys=(Key("turn", hop().phases[0].name, 0.0, lower=lower, upper=lower + 0.1),))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (turned(0.0), turned(0.4)),
+        (hop(), replace(hop(), height_m=1.9)),
+        (hop(), replace(hop(), mass_kg=90.0)),
+    ],
+)
+def test_another_turn_or_another_body_is_another_request(one: Problem, other: Problem) -> None:
+    assert StoreKey.of(one).distance(StoreKey.of(one)) == 0.0
+    assert 0.1 < StoreKey.of(one).distance(StoreKey.of(other)) < np.inf
+
+
+def test_keys_about_another_axis_are_not_compared() -> None:
+    roll = replace(turned(0.0), keys=(replace(turned(0.0).keys[0], axis="roll"),))
+    assert StoreKey.of(roll).distance(StoreKey.of(turned(0.0))) == np.inf
