@@ -55,7 +55,7 @@ def solve_timed(
     durations = np.array([problem.phases[i].duration_s for i in free])
     spent, step = best.solution.answer.iterations, FIRST_STEP
     for _ in range(MAX_SOLVES - 1):
-        move = _downhill(best.slope, durations, low, high) * step
+        move = downhill(best.slope, durations, low, high) * step
         if _stops(options, began) or not best.solution.answer.is_solved or np.abs(move).max(initial=0.0) < 1e-9:
             break
         trial = np.clip(durations + move, low, high)
@@ -149,7 +149,7 @@ def _stretched(solution: FullSolution, layout: Layout) -> Frames:
     return tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
 
 
-def _downhill(slope: FloatArray, durations: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+def downhill(slope: FloatArray, durations: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Direction of falling value as a share of each duration, largest part one; none through a bound."""
     move = -slope * durations**2
     blocked = ((durations <= low) & (move < 0.0)) | ((durations >= high) & (move > 0.0))

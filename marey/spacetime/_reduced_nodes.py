@@ -13,6 +13,7 @@ from marey.spacetime._limbs import NUM_PLANT, Leg, plant_data
 from marey.spacetime._reduced_layout import LEG_SLOTS, NUM_ACTIVE, Curves, Interval, Layout
 
 SNAP_S: Final = 1e-9  # [s] instants this near are one
+ROLL_SNAP_S: Final = 1e-4  # [s] a roll this near to a knot begins there, also if the knots are stretched a little
 FLAT, ON_TOES, ON_HEEL, FREE = 0, 1, 2, 3  # what a foot does at a node
 
 
@@ -124,7 +125,7 @@ def toe_start(layout: Layout, roll: Roll, interval: Interval) -> float:
     if interval.phases[1] == layout.num_phases or roll.toe_s <= 0.0:
         return stop
     knots = interval.curves.spline.breaks
-    late = knots[(knots >= stop - roll.toe_s - SNAP_S) & (knots > heel_stop(layout, roll, interval) - SNAP_S)]
+    late = knots[(knots >= stop - roll.toe_s - ROLL_SNAP_S) & (knots > heel_stop(layout, roll, interval) - SNAP_S)]
     return float(min(late[0], knots[-2]))
 
 
@@ -134,7 +135,7 @@ def heel_stop(layout: Layout, roll: Roll, interval: Interval) -> float:
     if interval.phases[0] == 0 or roll.heel_s <= 0.0:
         return start
     knots = interval.curves.spline.breaks
-    early = knots[knots <= start + roll.heel_s + SNAP_S]
+    early = knots[knots <= start + roll.heel_s + ROLL_SNAP_S]
     return float(max(early[-1], knots[1])) if len(knots) > 2 else start
 
 

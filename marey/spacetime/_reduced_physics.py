@@ -169,6 +169,28 @@ def limit_rows(scene: Scene, *, planted: bool) -> RowGroup:
     )  # fmt: skip
 
 
+def watch_rows(scene: Scene, dofs: tuple[int, ...]) -> RowGroup:
+    """Coordinates of the upper body stay within their limits; the poses at the ends of the motion have a say."""
+    index, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
+    poses = [scene.behaviour.decode(scene.behaviour.encode(pose.q)) for pose in scene.behaviour.poses.values()]
+    lower, upper = scene.behaviour.lower.copy(), scene.behaviour.upper.copy()
+    own = scene.behaviour.columns
+    lower[own], upper[own] = np.min([lower[own], *poses], axis=0), np.max([upper[own], *poses], axis=0)
+    mask = np.zeros((len(index), scene.slots), dtype=bool)
+    mask[:, : scene.space.dimension] = True
+
+    def evaluate(frame: Frame) -> tuple[FloatArray, FloatArray]:
+        values = frame.state.q[index, columns]
+        if frame.wrench_blocks is None:
+            return values, no_blocks()
+        return values, only_values(frame.state.G[index, columns])
+
+    return RowGroup(
+        "joint limit", lower[columns], upper[columns], index, np.arange(len(index)), mask, evaluate,
+        scene.nodes.times[index], tuple(scene.space.tree.names[int(dof)] for dof in columns), is_linear=True,
+    )  # fmt: skip
+
+
 def clearance_rows(scene: Scene, floor: FloatArray) -> RowGroup:
     """Heel and toes of a free foot stay above ``floor`` (N,) [m], the ground under each node."""
     nodes, dofs, points = list[int](), list[int](), list[FloatArray]()

@@ -27,6 +27,7 @@ from marey.spacetime._reduced_physics import (
     moment_rows,
     momentum_rows,
     stretch_rows,
+    watch_rows,
     wrench_rows,
 )
 from marey.spacetime._reduced_pose import PoseMap, Space
@@ -52,6 +53,7 @@ class ReducedSettings:
     has_physics: bool = True
     rounding: float = STRETCH_ROUNDING  # of stretched legs
     looks: tuple[tuple[int, float], ...] = ()  # phase and time [s] of further nodes
+    watched: tuple[int, ...] = ()  # coordinates of the upper body that are kept within their limits by rows
     border_weight: float = 0.3
 
 
@@ -115,6 +117,7 @@ def build(problem: Problem, behaviour: BehaviourSpace, settings: ReducedSettings
         stretch_rows(scene),
         limit_rows(scene, planted=True),
         limit_rows(scene, planted=False),
+        watch_rows(scene, settings.watched),
         clearance_rows(scene, floor),
         *key_rows(scene, problem),
     ]

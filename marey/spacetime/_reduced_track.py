@@ -66,8 +66,6 @@ def check_track(built: Built, values: FloatArray) -> SolutionCheck:
     drift, drift_si = _spin(np.asarray(whole.angular_momentum), nodes, scene)
     jumps = np.flatnonzero((np.diff(nodes.phases) != 0) & (np.diff(nodes.times) < 1e-9))
     q, velocity = track.q[:, scene.space.root], np.asarray(whole.com_velocity)
-    legs, behaviour = scene.space.leg_dofs, scene.behaviour
-    over = np.maximum(behaviour.lower[legs] - track.q[:, legs], track.q[:, legs] - behaviour.upper[legs])
     return SolutionCheck(
         samples=nodes.count,
         wrench_residual=max(force, moment, cone, press, -least, 0.0),
@@ -84,7 +82,7 @@ def check_track(built: Built, values: FloatArray) -> SolutionCheck:
         root_jump_m=_norms(q[jumps + 1] - q[jumps]),
         com_velocity_jump=_norms(velocity[jumps + 1] - velocity[jumps]),
         clearance_m=clearance(scene.space.tree, built.problem, track, list(built.problem.phases)),
-        limit_excess_rad=float(over.max(initial=0.0)),
+        limit_excess_rad=float(limit_excess(scene, track).max(initial=0.0)),
     )
 
 
@@ -110,6 +108,22 @@ def weak_instants(built: Built, values: FloatArray, tolerance: float) -> tuple[t
     padded = np.concatenate([[0.0], size, [0.0]])
     peaks = np.flatnonzero((size > tolerance) & (size >= padded[:-2]) & (size >= padded[2:]))
     return tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
+
+
+def limit_excess(scene: Scene, track: Track) -> FloatArray:
+    """How far [rad] each coordinate goes beyond its limits ``(D,)``; nothing for the root."""
+    lower, upper = scene.behaviour.lower, scene.behaviour.upper
+    over = np.maximum(lower - track.q, track.q - upper).max(axis=0)
+    over[np.concatenate([scene.space.root, scene.space.turns])] = 0.0
+    return np.maximum(over, 0.0)
+
+
+def stray_coordinates(built: Built, values: FloatArray, tolerance: float) -> tuple[int, ...]:
+    """Coordinates of the upper body that leave their limits by more than a tolerance [rad] and have no rows yet."""
+    track, _ = sample_track(built, values, check_instants(built))
+    over = limit_excess(built.scene, track)
+    over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
+    return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))
 
 
 def plant_drift(scene: Scene, track: Track, nodes: Nodes) -> float:
