@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.dynamics._aggregate_kernels import States, weight_of
+from marey.dynamics._aggregate_kernels import weight_of
 from marey.dynamics._spatial_kernels import (
     Spatial,
     Vector,
@@ -27,7 +27,9 @@ from marey.dynamics._spatial_kernels import (
     turn,
     turn_back,
 )
-from marey.dynamics._tree_kernels import PRISMATIC, TreeArrays, clear, multiply, turn_about
+from marey.dynamics._states import States
+from marey.dynamics._tree import PRISMATIC
+from marey.dynamics._tree_kernels import TreeArrays, clear, multiply, turn_about
 
 # one frame in the links' frames: rotation to the parent, arm from it, joint twist, velocity, acceleration, velocity and
 # acceleration of the parent seen in the link's frame, momentum and force of the sub-tree; a matrix; flags of links

@@ -21,9 +21,9 @@ from marey.dynamics._spatial_kernels import (
     sum6,
     times6,
 )
+from marey.dynamics._states import States
 from marey.dynamics._tree_kernels import TreeArrays, clear, move_links, place_links, weigh_links
 
-States = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
 # scratch of one frame: rotations, origins | twists, velocities, accelerations | inertias, their rates | p*, f*
 Scratch = tuple[FloatArray, ...]
 

@@ -9,17 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._spatial_kernels import Vector, cross, dot, plus, row3, times, turn, turn_back
+from marey.dynamics._spatial_kernels import Vector, cross, dot, minus, plus, put3, row3, times, turn, turn_back
 
 POSITION, VELOCITY, ACCELERATION, OMEGA, ALPHA, ROWS = 0, 1, 2, 3, 4, 5
 SUMS = 13  # mass times position, velocity, acceleration; angular momentum about the world origin; kinetic energy
-
-
-@kernel
-def _put(out: FloatArray, i: int, a: Vector) -> None:
-    out[i, 0] = a[0]
-    out[i, 1] = a[1]
-    out[i, 2] = a[2]
 
 
 @kernel
@@ -27,11 +20,6 @@ def _add(out: FloatArray, i: int, a: Vector) -> None:
     out[i, 0] += a[0]
     out[i, 1] += a[1]
     out[i, 2] += a[2]
-
-
-@kernel
-def _minus(a: Vector, b: Vector) -> Vector:
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @kernel
@@ -81,9 +69,9 @@ def _move_root(
     a, b, c = _columns(wxyz, n)
     _put_columns(R, 0, a, b, c)
     for k in range(3):
-        _put(s, k, row3(roots, 3 * f + k))
-    _put(s, OMEGA, turn(R, 0, row3(rates, n)))
-    _put(s, ALPHA, turn(R, 0, row3(changes, n)))
+        put3(s, k, row3(roots, 3 * f + k))
+    put3(s, OMEGA, turn(R, 0, row3(rates, n)))
+    put3(s, ALPHA, turn(R, 0, row3(changes, n)))
 
 
 @kernel
@@ -109,11 +97,11 @@ def _move_joint(
     omega = row3(s, ROWS * p + OMEGA)
     own = turn(R, j, row3(rates, n))
     change = turn(R, j, row3(changes, n))
-    _put(s, ROWS * j + POSITION, position)
-    _put(s, ROWS * j + VELOCITY, velocity)
-    _put(s, ROWS * j + ACCELERATION, acceleration)
-    _put(s, ROWS * j + OMEGA, plus(omega, own))
-    _put(s, ROWS * j + ALPHA, plus(plus(row3(s, ROWS * p + ALPHA), change), cross(omega, own)))
+    put3(s, ROWS * j + POSITION, position)
+    put3(s, ROWS * j + VELOCITY, velocity)
+    put3(s, ROWS * j + ACCELERATION, acceleration)
+    put3(s, ROWS * j + OMEGA, plus(omega, own))
+    put3(s, ROWS * j + ALPHA, plus(plus(row3(s, ROWS * p + ALPHA), change), cross(omega, own)))
 
 
 @kernel
@@ -165,10 +153,10 @@ def _gather(
     """Pass forces and moments from the leaves to the root; torques are the moments in the joints' frames."""
     for j in range(len(parents) - 1, -1, -1):
         force, moment = row3(forces, j), row3(moments, j)
-        _put(torques, n + j, turn_back(R, j, moment))
+        put3(torques, n + j, turn_back(R, j, moment))
         if j > 0:
             p = parents[j]
-            lever = _minus(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
+            lever = minus(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
             _add(forces, p, force)
             _add(moments, p, plus(moment, cross(lever, force)))
 
@@ -225,11 +213,11 @@ def newton_euler(
             if len(external):
                 push = (external[n, 0], external[n, 1], external[n, 2])
                 twist = (external[n, 3], external[n, 4], external[n, 5])
-                force = _minus(force, push)
-                moment = _minus(moment, plus(twist, cross(push, row3(s, ROWS * j + POSITION))))
-            _put(forces, j, force)
-            _put(moments, j, moment)
+                force = minus(force, push)
+                moment = minus(moment, plus(twist, cross(push, row3(s, ROWS * j + POSITION))))
+            put3(forces, j, force)
+            put3(moments, j, moment)
         _gather(parents, R, s, forces, moments, torques, first)
-        _put(wrench, 2 * f, row3(forces, 0))
-        _put(wrench, 2 * f + 1, plus(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
+        put3(wrench, 2 * f, row3(forces, 0))
+        put3(wrench, 2 * f + 1, plus(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
     return torques, wrench, sums

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._spatial_kernels import Vector, cross, plus, row3, times, turn
-from marey.dynamics._tree_kernels import PRISMATIC, TreeArrays, clear, place_links
+from marey.dynamics._spatial_kernels import Vector, cross, minus, plus, put3, row3, times, turn
+from marey.dynamics._states import States
+from marey.dynamics._tree import PRISMATIC
+from marey.dynamics._tree_kernels import TreeArrays, clear, place_links
 
-States = tuple[FloatArray, FloatArray, FloatArray]
 # of one frame: R (D+3, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
 # and second derivative, each (D+1, 3)
 Links = tuple[FloatArray, ...]
@@ -19,18 +20,6 @@ def links_for(D: int) -> Links:
     """Room for one frame of a tree of ``D`` joints; all of the world's row is at rest."""
     z = np.zeros((9, D + 1, 3))
     return np.empty((D + 3, 3, 3)), z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7]
-
-
-@kernel
-def put3(array: FloatArray, i: int, a: Vector) -> None:
-    """Write a vector into row ``i``."""
-    array[i, 0], array[i, 1], array[i, 2] = a
-
-
-@kernel
-def minus(a: Vector, b: Vector) -> Vector:
-    """Difference of two vectors."""
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @kernel

@@ -22,6 +22,12 @@ def row3(array: FloatArray, i: int) -> Vector:
 
 
 @kernel
+def put3(array: FloatArray, i: int, a: Vector) -> None:
+    """Write a vector into row ``i``."""
+    array[i, 0], array[i, 1], array[i, 2] = a
+
+
+@kernel
 def row6(array: FloatArray, i: int) -> Spatial:
     """Row ``i`` of an array ``(n, 6)``, as two halves."""
     return (array[i, 0], array[i, 1], array[i, 2]), (array[i, 3], array[i, 4], array[i, 5])
@@ -49,6 +55,12 @@ def add6(array: FloatArray, i: int, x: Spatial) -> None:
 def plus(a: Vector, b: Vector) -> Vector:
     """Sum of two vectors."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@kernel
+def minus(a: Vector, b: Vector) -> Vector:
+    """Difference of two vectors."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @kernel

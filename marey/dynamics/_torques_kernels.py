@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics._aggregate_kernels import States, leaf_to_base, scratch_for, weight_of
+from marey.dynamics._aggregate_kernels import leaf_to_base, scratch_for, weight_of
 from marey.dynamics._spatial_kernels import (
     Spatial,
     add6,
@@ -20,6 +20,7 @@ from marey.dynamics._spatial_kernels import (
     sum6,
     times6,
 )
+from marey.dynamics._states import States
 from marey.dynamics._tree_kernels import TreeArrays, clear, move_links, place_links, weigh_links
 
 

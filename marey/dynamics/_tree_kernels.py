@@ -25,8 +25,8 @@ from marey.dynamics._spatial_kernels import (
     times6,
     turn,
 )
+from marey.dynamics._tree import PRISMATIC
 
-PRISMATIC = 1
 # parents (D,) with D for the world; kinds (D,); rests (D, 3, 3) rotation before the joint turns; geometry (D, 6) axis
 # and offset; inertias (D, 10) mass, first and second moment about the link's origin, in its axes; first revolute link
 TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
