@@ -16,6 +16,7 @@ from marey.spacetime import Objective, Problem, optimize, parse_problem, problem
 PAGE = Path(__file__).parents[2] / "docs" / "physics.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+BESIDE = '[[phase.contact]]\npoint = "right_foot"\nposition = [2.09, 0.0, 0.0]\n'
 
 
 def comment(start: str) -> list[str]:
@@ -69,3 +70,21 @@ def test_the_options_it_names_exist(capfd):
     named = set(re.findall(r"--[a-z][a-z-]*", TEXT))
     assert len(named) > 8
     assert named <= set(re.findall(r"--[a-z][a-z-]*", helps))
+
+
+def test_the_points_it_lists_are_those_of_the_characters():
+    sentence = re.search(r"Points that touch or are asked for: (.*?)\. A foot presses", TEXT, re.DOTALL)
+    assert sentence is not None
+    spatial, planar = (set(re.findall(r"`(\w+)`", part)) for part in sentence[1].split(";"))
+    assert spatial == {"fang22", *JointTree.fang22().points}
+    assert planar == {"fang7", *JointTree.fang7().points}
+
+
+def test_its_examples_of_refusals_are_what_a_user_sees(tmp_path):
+    from marey.base import FormatError
+    from marey.spacetime import load_problem
+
+    path = tmp_path / "leap.toml"
+    path.write_text(BLOCKS[0].replace("position = [0.09, 0.0, 0.0]", "position = [0.09, 0.0, 0.0]\n" + BESIDE))
+    with pytest.raises(FormatError, match=r"2\.00 m apart, 0\.07 m more than the body reaches \(1\.93 m\); lines"):
+        load_problem(path)
