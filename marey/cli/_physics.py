@@ -11,6 +11,7 @@ from marey.cli._common import Clip, Json, RateHz, Unit, load_clip, print_json, r
 
 if TYPE_CHECKING:
     from marey.dynamics import ReactionComparison, ValidityReport
+    from marey.kinematics import JointLimits
     from marey.motion import Motion
 
 MARKER_SUFFIXES = (".trc", ".c3d")
@@ -25,6 +26,7 @@ def physics(
     friction: Annotated[float, typer.Option(min=0.0, max=10.0, help="Friction of the floor.")] = 0.8,
     tolerance: Annotated[float, typer.Option(min=1e-6, help="Green up to this, in body weights.")] = 0.05,
     floor: Annotated[str, typer.Option(help="flat, plants (steps and pegs), or a height in metres.")] = "flat",
+    limits: Annotated[str | None, typer.Option("--limits", help="File of joint limits to check as well.")] = None,
     frames: Annotated[bool, typer.Option("--frames", help="JSON: the numbers of each frame too.")] = False,
     start_s: Annotated[float, typer.Option(help="Time of the first frame on the clock of the plates.")] = 0.0,
     read_rate_hz: RateHz = None,
@@ -38,7 +40,8 @@ def physics(
 
     motion = _load(clip, rate_hz=read_rate_hz, unit=unit)
     body = Body.from_motion(motion, mass_kg=mass_kg)
-    report = validity(motion, body, friction=friction, tolerance=tolerance, floor=_floor(floor))
+    bounds = None if limits is None else _limits(limits)
+    report = validity(motion, body, friction=friction, tolerance=tolerance, floor=_floor(floor), limits=bounds)
     for warning in report.warnings:
         remark(f"{clip}: {warning}")
     measured = None if grf is None else _compare(report, grf, start_s)
@@ -71,6 +74,12 @@ def _floor(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def _limits(file: str) -> JointLimits:
+    from marey.kinematics import load_limits
+
+    return load_limits(file)
 
 
 def _compare(report: ValidityReport, grf: str, start_s: float) -> ReactionComparison:

@@ -92,7 +92,7 @@ def validity(
         gravity: [m/s²] along -Y.
 
     Raises:
-        InputError: fewer than three frames, or an option out of range.
+        InputError: fewer than three frames, limits of another skeleton, or an option out of range.
         UnknownNameError: the contact track names a point that the body does not have.
     """
     window = window_s if window_s is not None else 0.0 if cutoff_hz is None else WINDOW_S
@@ -113,11 +113,23 @@ def validity(
         np.linalg.norm(weighed, axis=-1),
         averaged(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
         averaged(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
-        np.zeros(motion.num_frames) if limits is None else limits.violations(motion.rotations).max(axis=1),
+        _outside_limits(motion, limits),
         hurry / np.where(near_flight(supports, motion.rate_hz), RUNNING_HASTE, WALKING_HASTE),
         tolerance,
     )
     return _report(motion, dynamics, supports, supply, weighed, checks, (places, balance, hurry))
+
+
+def _outside_limits(motion: Motion, limits: JointLimits | None) -> FloatArray:
+    """How far ``(F,)`` [rad] the joint farthest outside its limits is; zero without limits."""
+    if limits is None:
+        return np.zeros(motion.num_frames)
+    if limits.skeleton.names != motion.skeleton.names:
+        raise InputError(
+            f"the limits are those of {limits.skeleton!r}, the motion is of {motion.skeleton!r}",
+            "Fit limits to clips of the same skeleton, or retarget the motion",
+        )
+    return limits.violations(motion.rotations).max(axis=1)
 
 
 def _slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:

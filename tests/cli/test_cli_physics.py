@@ -12,6 +12,7 @@ import pytest
 from marey import samples
 from marey.cli import main
 from marey.io import save
+from marey.kinematics import fit_limits
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +93,12 @@ def test_wrong_input_is_one_line(run, clip, tmp_path):
     assert wrong.code == 1
     assert len(wrong.err.strip().splitlines()) == 1
     assert run("physics", clip, "--friction", -1).code == 2
+
+
+def test_joint_limits_are_checked_when_a_file_is_given(run, clip, tmp_path):
+    still = samples.jump()[:10]
+    fit_limits([still], "box", margin_rad=0.01).save(tmp_path / "narrow.safetensors")
+    facts = json.loads(run("physics", clip, "--json", "--limits", tmp_path / "narrow.safetensors").out)
+    assert facts["max_limit_rad"] > 0.5
+    assert "limits" in facts["causes"]
+    assert run("physics", clip, "--limits", tmp_path / "none.safetensors").code == 1

@@ -223,6 +223,14 @@ def test_limits_are_checked_when_given():
     assert len(bent.to_json()["frames"]["limit_rad"]) == bent.num_frames
 
 
+def test_limits_of_another_skeleton_are_refused():
+    clip = standing()
+    other = Skeleton(tuple(f"j{k}" for k in range(22)), HUMAN.parents, HUMAN.offsets)
+    limits = fit_limits([Motion(other, RATE, clip.root_positions, clip.rotations)], "box", margin_rad=0.05)
+    with pytest.raises(InputError, match="the limits are those of"):
+        validity(clip, limits=limits)
+
+
 def test_a_body_in_place_of_the_motion_is_refused():
     clip = standing()
     for arguments in ((Body.from_motion(clip), clip), (Body.from_motion(clip),), (clip, clip), ("walk.bvh",)):
