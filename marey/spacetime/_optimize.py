@@ -97,7 +97,7 @@ def check_problem(problem: Problem) -> None:
         return
     from marey.spacetime._reduced import load_basis
     from marey.spacetime._reduced_keys import key_instants
-    from marey.spacetime._reduced_layout import lay_out
+    from marey.spacetime._reduced_layout import FEET, lay_out
     from marey.spacetime._reduced_refusals import check_reduced
     from marey.spacetime._reduced_solve import behaviour_space
 
@@ -105,6 +105,11 @@ def check_problem(problem: Problem) -> None:
     layout = lay_out(problem, behaviour.dimension)
     check_reduced(problem, layout, behaviour_space(behaviour))
     key_instants(problem, layout)
+    for key in problem.keys:
+        for name in key.joints:
+            behaviour.tree.index(name)
+        if key.point is not None and key.point not in FEET:
+            behaviour.tree.point(key.point)
 
 
 def _full(problem: Problem, options: FullOptions, warm_start: Motion | None) -> SpacetimeResult:

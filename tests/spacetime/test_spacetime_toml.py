@@ -127,6 +127,23 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path):
         load_problem(tmp_path / "nothing.toml")
 
 
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (Key("pose", "flight", 0.5, joints={"LeftUpLeg_rq": 0.3}), "no coordinate.*mean 'LeftUpLeg_r"),
+        (Key("clearance", "flight", 0.5, point="left_tow", lower=0.1), "no point 'left_tow'.*'left_toe'"),
+        (Key("bar", "flight", 0.5, point="head", lower=0.1, target=(0.0, 1.0, 0.0)), "The reduced space knows"),
+    ],
+)
+def test_names_of_the_reduced_space_are_refused_with_their_line(tmp_path, key, message):
+    path = tmp_path / "mine.toml"
+    text = problem_to_toml(replace(samples.jump_problem(), keys=(key,)))
+    path.write_text(text)
+    line = text.splitlines().index("[[key]]") + 1
+    with pytest.raises(FormatError, match=rf"mine\.toml:{line}: .*{message}"):
+        load_problem(path)
+
+
 # Refused as a whole: the lines are those without which the problem would not be refused so
 
 KNEE = '[[key]]\nkind = "pose"\nphase = "land"\njoints = { left_knee = 0.6 }\n'
