@@ -105,7 +105,7 @@ def flight_measures(result: SpacetimeResult) -> tuple[float, float]:
 def test_shorter_flight_gives_the_tighter_tuck_and_the_lower_arc() -> None:
     (low, tight), (high, loose) = (flight_measures(solved(f"dismount-{t}")) for t in ("0.6", "0.8"))
     assert high - low >= 0.15  # A41
-    assert tight < loose
+    assert tight <= 0.85 * loose
 
 
 def test_each_hand_keeps_its_bar_and_no_forearm_meets_one() -> None:

@@ -76,7 +76,7 @@ def test_centre_of_mass_rows_measure_place_and_velocity(phase: str, number: int,
         moved = com_motion(programme.layout.figure.tree, *sampled(programme, x, number, time))
         value = moved.position[0] if kind == "com" else moved.velocity[0]
         words = "centre of mass along" if kind == "com" else "velocity of the centre of mass along"
-        found = [v for v in (rows_named(programme, x, words),) if v.size][0][-3:]
+        found = rows_named(programme, x, words)[-3:]
         assert found == pytest.approx(unit * (value - [0.0, 1.0, 0.0]), abs=1e-9)
 
 
@@ -110,7 +110,7 @@ def test_coordinate_rows_are_the_curves(key: Key, words: str, column: int) -> No
     assert rows_named(programme, x, words) == pytest.approx([sampled(programme, x, 0, 0.12)[column][0, knee]])
     index = next(i for i in range(len(programme.row_lower)) if words in programme.row_name(i))
     assert programme.is_linear[index]
-    wanted = (0.1, 0.9) if key.kind == "range" else (list(key.joints.values())[0],) * 2
+    wanted = (0.1, 0.9) if key.kind == "range" else (next(iter(key.joints.values())),) * 2
     assert (programme.row_lower[index], programme.row_upper[index]) == pytest.approx(wanted)
 
 
