@@ -17,6 +17,7 @@ START_BOX_GAP = 0.1  # [-] of the mean gap of the rows, for the bounds
 DUAL_TOL = 1e-6  # [-] of the gradient
 ROUNDING_GAP = 1e-3  # [-] of the tolerance; below it residuals only grow
 BOUNDARY_SHARE = 0.995  # [-] of the way to the boundary that a step may take
+LEAST = 1e-30  # what is positive stays above it, also where rounding would make it zero
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +96,12 @@ class InteriorPoint:
         if not count:  # without rows the gradient tells how hard the box may have to push
             total, count = float(np.abs(self.gradient) @ width), max(d.size, 1)
         gap = total / count + 1e-9
-        return Point(d, s, t, w, span - w, START_BOX_GAP * gap / (d - self.low), START_BOX_GAP * gap / (self.high - d))
+        above, below = self._room(d)
+        return Point(d, s, t, w, span - w, START_BOX_GAP * gap / below, START_BOX_GAP * gap / above)
+
+    def _room(self, d: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Distance from the upper and from the lower bounds, which rounding may have reached."""
+        return _positive(self.high - d), _positive(d - self.low)
 
     def _gap(self, p: Point) -> float:
         return float(p.s @ p.w + p.t @ p.v + (self.high - p.d) @ p.zu + (p.d - self.low) @ p.zl)
@@ -121,7 +127,7 @@ class InteriorPoint:
 
     def _advance(self, p: Point, gap: float, dual: FloatArray, primal: FloatArray) -> Point:
         """Predict, correct, move."""
-        above, below = self.high - p.d, p.d - self.low
+        above, below = self._room(p.d)
         weights = 1.0 / (p.t / p.v + p.s / p.w)
         self.row_weights = self._by_row(weights)
         self.num_factors += 1
@@ -145,7 +151,7 @@ class InteriorPoint:
     ) -> Point:
         """Newton step towards given changes of the products s w, t v and those of the box."""
         rs, rt, ru, rl = pairs
-        above, below = self.high - p.d, p.d - self.low
+        above, below = self._room(p.d)
         shift = primal - rt / p.v + rs / p.w
         d = self.system.solve(-dual - self._weighted_rows(weights * shift) - ru / above + rl / below)
         change = weights * (self.sides.signs * (self.jacobian @ d)[self.sides.rows] + shift)
@@ -154,6 +160,7 @@ class InteriorPoint:
 
     def _length(self, p: Point, step: Point) -> float:
         """Share of the step at which something first reaches zero, at most far beyond one."""
+        above, below = self._room(p.d)
         worst = max(
             _steepest(p.s, step.s),
             _steepest(p.t, step.t),
@@ -161,8 +168,8 @@ class InteriorPoint:
             _steepest(p.v, step.v),
             _steepest(p.zl, step.zl),
             _steepest(p.zu, step.zu),
-            _steepest(self.high - p.d, -step.d),
-            _steepest(p.d - self.low, step.d),
+            _steepest(above, -step.d),
+            _steepest(below, step.d),
         )
         return 1.0 / max(worst, 1e-3)
 
@@ -180,10 +187,14 @@ def _moved(p: Point, step: Point, length: float) -> Point:
     a = min(length, 1.0)
     return Point(
         p.d + a * step.d,
-        p.s + a * step.s,
-        p.t + a * step.t,
-        p.w + a * step.w,
-        p.v + a * step.v,
-        p.zl + a * step.zl,
-        p.zu + a * step.zu,
+        _positive(p.s + a * step.s),
+        _positive(p.t + a * step.t),
+        _positive(p.w + a * step.w),
+        _positive(p.v + a * step.v),
+        _positive(p.zl + a * step.zl),
+        _positive(p.zu + a * step.zu),
     )
+
+
+def _positive(values: FloatArray) -> FloatArray:
+    return np.maximum(values, LEAST)

@@ -9,6 +9,7 @@ from scipy import sparse
 from marey.numerics import solve_qp
 from marey.numerics._sparse_band import BandSystem
 from marey.numerics._sparse_elastic import ElasticQP
+from marey.numerics._sparse_interior import InteriorPoint, Sides
 from marey.numerics._sparse_order import band_order, group_rows
 
 
@@ -168,3 +169,22 @@ def test_correction_takes_back_a_shift_of_equalities():
     qp.solve(np.zeros(6), np.full(25, -5.0), np.full(25, 5.0), 100.0, 1e-8)
     shift = 1e-3 * rng.normal(size=6)
     np.testing.assert_allclose(J @ qp.correct(shift), -shift, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [0.0, 1e-17, 1e-9])
+def test_boxes_that_rounding_closes_divide_by_nothing(width):
+    H, J = banded(np.random.default_rng(0))
+    n = H.shape[0]
+    system = BandSystem(H, J)
+    system.set_hessian(H.data)
+    system.set_jacobian(J.data)
+    low, high = np.full(n, -1.0), np.ones(n)
+    low[::3] = high[::3] = 0.7
+    high[::3] += width
+    rows = np.arange(J.shape[0])
+    sides = Sides(rows, np.ones(rows.size), np.full(rows.size, -1e3), np.zeros(rows.size), 10.0)
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
+        point, _ = InteriorPoint(system, H, J).solve(np.ones(n), sides, low, high, 1e-9, 200)
+    assert np.isfinite(point.d).all()
+    assert point.d[::3] == pytest.approx(0.7, abs=1e-6)
+    assert min(getattr(point, name).min() for name in ("s", "t", "w", "v", "zl", "zu")) > 0.0
