@@ -15,6 +15,8 @@ WEIGHTS: Final = Objective(accel=1.0, torque=1.0, prior=1.0)
 JUMP_STANCE_M: Final = 0.10  # [m] half the distance between the feet
 WALK_STANCE_M: Final = 0.03
 RUN_STANCE_M: Final = 0.02
+STRAIGHT_SHARES: Final = (0.35, 0.45, 0.55, 0.65)  # of the flight, where the legs of a straight flip are straight
+STRAIGHT_RAD: Final = {"Leg": (0.0, 0.25), "UpLeg_rx": (-0.35, 0.0), "UpLeg_rz": (-0.2, 0.2)}  # knee, hip
 
 
 def feet(
@@ -132,7 +134,7 @@ def flip_problem(
     basis: str = "flip.safetensors",
     name: str = "back-flip",
 ) -> Problem:
-    """A back flip from standing to standing, without a twist; straight legs are a pose in the middle of the flight."""
+    """A back flip from standing to standing, without a twist; straight legs are ranges in the middle of the flight."""
     phases = (Phase("push", 0.8, feet(0.0)), Phase("flight", flight_s), Phase("land", 0.8, feet(length_m)))
     keys = [
         Key("turn", "flight", 1.0, axis="pitch", lower=-6.6, upper=-5.6),
@@ -140,9 +142,9 @@ def flip_problem(
         Key("turn", "flight", None, axis="roll", lower=-0.3, upper=0.3),
     ]
     if is_straight:
-        angles = {f"{side}Leg": 0.15 for side in ("Left", "Right")}
-        angles |= {f"{side}UpLeg_rx": -0.2 for side in ("Left", "Right")}
-        keys.append(Key("pose", "flight", 0.45, joints=angles))
+        for part, (low, high) in STRAIGHT_RAD.items():
+            both = {f"{side}{part}": 0.0 for side in ("Left", "Right")}
+            keys += [Key("range", "flight", at, joints=both, lower=low, upper=high) for at in STRAIGHT_SHARES]
     return Problem(name, phases, space="reduced", basis=basis, objective=WEIGHTS, keys=tuple(keys))
 
 
@@ -165,7 +167,7 @@ REDUCED_EXAMPLES: Final[dict[str, Callable[[], Problem]]] = {
         (0.7, 0.8, 0.8, 0.7), single_s=0.5, obstacle_m=(0.0, 0.4, 0.4), basis="over.safetensors", name="step-over-high"
     ),
     "back-flip": flip_problem,
-    "back-flip-straight": lambda: flip_problem(is_straight=True, name="back-flip-straight"),
+    "back-flip-straight": lambda: flip_problem(-0.6, flight_s=0.8, is_straight=True, name="back-flip-straight"),
 }
 
 

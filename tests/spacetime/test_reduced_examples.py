@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from marey.samples import problem_file
 from marey.spacetime import REDUCED_EXAMPLES, load_problem, optimize, problem_to_toml
+from marey.spacetime._reduced import load_basis
 from marey.spacetime._toml import parse_problem
 
 
@@ -32,3 +34,16 @@ def test_every_example_converges_from_its_guess_and_holds_between_nodes(name):
     assert result.check.angular_momentum_drift_si < 0.5 or result.check.angular_momentum_drift < 0.02
     assert result.check.plant_drift_m < 1e-6
     assert result.check.cone_excess < 1e-3
+    assert result.check.limit_excess_rad < 0.1
+
+
+@pytest.mark.slow
+def test_the_legs_of_the_straight_flip_are_straight_over_head():
+    problem = load_problem(problem_file("back-flip-straight"))
+    result = optimize(problem)
+    tree = load_basis(problem).tree
+    q = tree.from_motion(result.motion)
+    over = slice(round((0.8 + 0.35 * 0.8) * 60.0), round((0.8 + 0.65 * 0.8) * 60.0) + 1)
+    knees = q[over][:, [tree.index("LeftLeg"), tree.index("RightLeg")]]
+    assert knees.max() < 0.4
+    assert np.abs(np.ptp(q[:, 5]) - 2.0 * np.pi) < 1.5  # one turn over, with what the crouches lean
