@@ -41,7 +41,16 @@ def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
         tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
     for name, pose in behaviour.poses.items():
         tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
-    described = {
+    described = _described(behaviour, figure)
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    path.write_bytes(save(packed, metadata={"marey": text}))
+
+
+def _described(behaviour: BehaviourSpace, figure: Figure) -> dict[str, Any]:
+    """What is not an array."""
+    tree, skeleton = behaviour.tree, figure.skeleton
+    return {
         "format": "marey-behaviour",
         "version": FILE_VERSION,
         "name": behaviour.name,
@@ -59,9 +68,6 @@ def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
         "borders": sorted(behaviour.borders),
         "poses": sorted(behaviour.poses),
     }
-    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    path.write_bytes(save(packed, metadata={"marey": text}))
 
 
 def read_behaviour(path: Path) -> BehaviourSpace:

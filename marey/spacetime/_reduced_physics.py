@@ -243,26 +243,7 @@ def height_rows(
 
 def leg_joint_rows(scene: Scene) -> RowGroup:
     """A leg that lands or leaves has the same angles and velocities on both sides of that instant."""
-    pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
-    masks: list[BoolArray] = []
-    times: list[float] = []
-    parts: list[str] = []
-    row = 0
-    for leg in (0, 1):
-        for first, second in zip(scene.layout.legs[leg][:-1], scene.layout.legs[leg][1:], strict=True):
-            time = float(scene.layout.edges[second.phases[0]])
-            sides = (
-                (scene.nodes.at(first.phases[1] - 1, time), 1.0),
-                (scene.nodes.at(second.phases[0], time), -1.0),
-            )
-            for derivative in (0, 1):
-                for dof in scene.space.legs[leg].dofs:
-                    for node, sign in sides:
-                        pieces.append((row, node, int(dof), derivative, sign * JOINT_SCALES[derivative]))
-                        masks.append(scene.leg_mask(np.array([node]), leg)[0])
-                    times.append(time)
-                    parts.append(f"{scene.space.tree.names[dof]}{' velocity' if derivative else ''}")
-                    row += 1
+    pieces, masks, times, parts = _leg_joints(scene)
     table = np.array([p[:4] for p in pieces], dtype=np.int64).reshape(-1, 4)
     weight = np.array([p[4] for p in pieces])
     owner, nodes, dofs, order = table.T
@@ -280,32 +261,14 @@ def leg_joint_rows(scene: Scene) -> RowGroup:
         blocks[:, 1] = weight[:, None] * np.where(still, 0.0, G)
         return values, blocks
 
-    zero = np.zeros(row)
+    zero = np.zeros(len(times))
     mask = np.array(masks, dtype=bool).reshape(len(nodes), scene.slots)
     return RowGroup("leg at a contact change", zero, zero, nodes, owner, mask, evaluate, np.array(times), tuple(parts))
 
 
 def com_joint_rows(scene: Scene) -> RowGroup:
     """The centre of mass leaves the ground and comes back on the parabola of the flight between."""
-    nodes, lower, times, extra = list[int](), list[float](), list[float](), list[tuple[int, int, float]]()
-    layout = scene.layout
-    for phase in scene.variables.flights:
-        own = scene.variables.flight_of(phase)
-        for beside, edge in ((phase - 1, phase), (phase + 1, phase + 1)):
-            if not 0 <= beside < layout.num_phases:
-                continue
-            time = float(layout.edges[edge])
-            fall = time - float(layout.edges[phase])
-            for derivative in (0, 1):
-                for axis in range(3):
-                    r, scale = len(nodes), COM_SCALES[derivative]
-                    nodes.append(scene.nodes.at(beside, time))
-                    times.append(time)
-                    drop = -scene.gravity * (0.5 * fall**2, fall)[derivative] if axis == 1 else 0.0
-                    lower.append(scale * drop)
-                    extra.append((r, int(own[3 + axis]), -scale * (fall if derivative == 0 else 1.0)))
-                    if derivative == 0:
-                        extra.append((r, int(own[axis]), -scale))
+    nodes, lower, times, extra = _com_joints(scene)
     index = np.array(nodes, dtype=np.int64)
     order, axes = (np.arange(len(index)) // 3) % 2, np.arange(len(index)) % 3
     scales = np.array(COM_SCALES)[order]
@@ -332,6 +295,55 @@ def com_joint_rows(scene: Scene) -> RowGroup:
         "centre of mass at a flight's end", ends, ends, index, np.arange(len(index)), scene.used(index), evaluate,
         np.array(times), globals=extra,
     )  # fmt: skip
+
+
+def _leg_joints(
+    scene: Scene,
+) -> tuple[list[tuple[int, int, int, int, float]], list[BoolArray], list[float], list[str]]:
+    """Pieces of the rows where legs land or leave, their slots, and the rows' times and names."""
+    pieces: list[tuple[int, int, int, int, float]] = []  # row, node, dof, derivative, sign
+    masks: list[BoolArray] = []
+    times: list[float] = []
+    parts: list[str] = []
+    for leg in (0, 1):
+        for first, second in zip(scene.layout.legs[leg][:-1], scene.layout.legs[leg][1:], strict=True):
+            time = float(scene.layout.edges[second.phases[0]])
+            sides = (
+                (scene.nodes.at(first.phases[1] - 1, time), 1.0),
+                (scene.nodes.at(second.phases[0], time), -1.0),
+            )
+            for derivative in (0, 1):
+                for dof in scene.space.legs[leg].dofs:
+                    for node, sign in sides:
+                        pieces.append((len(times), node, int(dof), derivative, sign * JOINT_SCALES[derivative]))
+                        masks.append(scene.leg_mask(np.array([node]), leg)[0])
+                    times.append(time)
+                    parts.append(f"{scene.space.tree.names[dof]}{' velocity' if derivative else ''}")
+    return pieces, masks, times, parts
+
+
+def _com_joints(scene: Scene) -> tuple[list[int], list[float], list[float], list[tuple[int, int, float]]]:
+    """Nodes beside flights, ends and times of their rows, and what the flight's own unknowns add to them."""
+    nodes, lower, times, extra = list[int](), list[float](), list[float](), list[tuple[int, int, float]]()
+    layout = scene.layout
+    for phase in scene.variables.flights:
+        own = scene.variables.flight_of(phase)
+        for beside, edge in ((phase - 1, phase), (phase + 1, phase + 1)):
+            if not 0 <= beside < layout.num_phases:
+                continue
+            time = float(layout.edges[edge])
+            fall = time - float(layout.edges[phase])
+            for derivative in (0, 1):
+                for axis in range(3):
+                    r, scale = len(nodes), COM_SCALES[derivative]
+                    nodes.append(scene.nodes.at(beside, time))
+                    times.append(time)
+                    drop = -scene.gravity * (0.5 * fall**2, fall)[derivative] if axis == 1 else 0.0
+                    lower.append(scale * drop)
+                    extra.append((r, int(own[3 + axis]), -scale * (fall if derivative == 0 else 1.0)))
+                    if derivative == 0:
+                        extra.append((r, int(own[axis]), -scale))
+    return nodes, lower, times, extra
 
 
 def _part(row: int) -> str:
