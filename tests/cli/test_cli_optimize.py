@@ -236,6 +236,15 @@ def test_an_unfinished_search_fails_names_the_worst_rows_and_keeps_its_motion(ru
     assert load(out).num_frames > 1
 
 
+@pytest.fixture
+def listening():
+    """Ctrl-C is heard, also in a shell that started us in the background and told us to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_ctrl_c_stops_and_keeps_the_best_so_far(run, hop, tmp_path, monkeypatch):
     real = marey.spacetime.optimize
 
