@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/marey demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 study: $(STAMP)
 	$(BIN)/python -m pytest -m slow

@@ -14,7 +14,22 @@ settings.load_profile("marey")
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
 
 
+LONG_FILES = (  # begun first, so that no worker waits for another at the end
+    "test_studio_browser",
+    "test_ik_engell",
+    "test_models_safonova",
+    "test_library_crash",
+    "test_full_examples",
+    "test_full_objectives",
+    "test_reduced_examples",
+    "test_repair",
+    "test_compression_captured",
+    "test_validity_captured",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG_FILES.index(item.path.stem) if item.path.stem in LONG_FILES else len(LONG_FILES))
     if MOCAP.is_dir():
         return
     skip = pytest.mark.skip(reason=f"captured clips are not at {MOCAP}; set MAREY_MOCAP to their folder")
