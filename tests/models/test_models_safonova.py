@@ -80,6 +80,7 @@ def test_safonova_a38_the_files_own_angles_give_the_curves_of_the_reference(capt
     np.testing.assert_allclose(found, [0.69, 3.51, 8.62, 167.7], rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.mocap
 def test_safonova_a38_spaces_of_the_same_behaviour_represent_a_jump_best(captured):
     """Self < leave-one-out < single < wrong behaviour, at seven components, in the angles of our own spaces.

@@ -290,6 +290,7 @@ def test_slope_by_duration_equals_the_difference_of_solved_problems() -> None:
     assert slope[1] == pytest.approx((values[0] - values[1]) / 0.02, rel=0.1)
 
 
+@pytest.mark.slow
 def test_free_durations_lower_the_objective_within_their_ranges() -> None:
     fixed = optimize(SHORT_HOP)
     phases = (SHORT_HOP.phases[0], replace(SHORT_HOP.phases[1], duration_range_s=(0.15, 0.35)), SHORT_HOP.phases[2])

@@ -177,6 +177,7 @@ def test_planar_character_has_one_pair_of_hands() -> None:
     assert neutral_pose(layouts[1].figure, "stand").shape == (layouts[1].num_angles,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_jerk", "min_torque_change", "min_variance", "torque", "contact_force"])
 def test_a_weight_lowers_its_term(name: str) -> None:
     weights = {"min_jerk": 0.1, "contact_force": 5.0, "torque": 5.0}

@@ -18,6 +18,7 @@ def test_the_shipped_file_is_the_problem_of_its_name(name):
     assert parse_problem(problem_to_toml(built)) == parse_problem(problem_file(name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long-step", "stepping-stones", "step-over-high"])
 def test_feet_take_turns(name):
     result = optimize(load_problem(problem_file(name)))

@@ -86,6 +86,7 @@ def test_the_same_clip_gives_the_same_bits(sample: RepairResult) -> None:
     assert np.array_equal(again.motion.root_positions, sample.motion.root_positions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [jump, run])
 def test_other_samples_get_greener(clip) -> None:
     found = make_valid(clip())
