@@ -95,12 +95,10 @@ def test_a_click_on_play_moves_the_character(browser, studio: Studio) -> None:
     page.get_by_role("button", name="Play").click()
     clock = "parseFloat((document.querySelector('[data-testid=clock]') || {innerText: '0'}).innerText)"
     wait_until(page, f"{clock} > {still + 0.4}")
+    after = pixels(page)  # still playing: a slow page would hear a pause only after the clip began again
     page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(1500)
-    after = pixels(page)
     ARTEFACTS.mkdir(exist_ok=True)
     page.screenshot(path=str(ARTEFACTS / "studio.png"))
-    assert clock_s(page) > still + 0.3
     canvas = np.abs(after - before)[60:480, 350:750].max(axis=2)  # away from panels and timeline
     page.context.close()
     assert (canvas > 40).sum() > 500  # the body covers thousands of pixels, and its limbs moved
