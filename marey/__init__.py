@@ -53,6 +53,7 @@ _ROOMS = frozenset(
         "kinematics",
         "library",
         "lie",
+        "locomotion",
         "models",
         "motion",
         "numerics",
