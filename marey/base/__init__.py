@@ -1,4 +1,4 @@
-"""Ground floor: errors, read-only arrays, the kernel decorator, records from TOML."""
+"""Ground floor: errors, read-only arrays, the kernel decorator, records from TOML, files of named arrays."""
 
 from marey.base._arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
 from marey.base._errors import (
@@ -26,6 +26,7 @@ from marey.base._tables import (
     toml_keys,
     toml_literal,
 )
+from marey.base._tensors import TensorFormat, Tensors
 
 __all__ = [
     "EPS",
@@ -39,6 +40,8 @@ __all__ = [
     "MissingExtraError",
     "MissingFileError",
     "TablePlace",
+    "TensorFormat",
+    "Tensors",
     "UnknownNameError",
     "as_number",
     "as_numbers",

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError
+from marey.base import FloatArray, MareyError, TensorFormat, Tensors
 from marey.dynamics import Figure, JointTree
 from marey.skeleton import Skeleton
 from marey.spacetime._behaviour import BehaviourSpace, Border, KeyPose
 
-FILE_VERSION: Final = 1  # raise it when a reader of the old version would misread a new file
-MAX_BYTES: Final = 1 << 26
-MAX_HEADER_BYTES: Final = 1 << 22
+BEHAVIOUR_FILE: Final = TensorFormat(
+    "marey-behaviour", "behaviour", 1, "Fit one with BehaviourSpace.fit, or name a shipped one."
+)
 _TREE: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
 _SPACE: Final = ("columns", "mean", "basis", "variances", "lower", "upper")
-
-Tensors = dict[str, NDArray[Any]]
 
 
 def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
     """Write a behaviour that :func:`read_behaviour` gives back bit for bit."""
-    from safetensors.numpy import save
-
-    if path.suffix != ".safetensors":
-        raise InputError(f"'{path.name}' is no name for a behaviour file", "End it in .safetensors")
     tree, figure = behaviour.tree, behaviour.tree.figure
     assert figure is not None
     skeleton = figure.skeleton
@@ -41,18 +33,13 @@ def write_behaviour(behaviour: BehaviourSpace, path: Path) -> None:
         tensors |= {f"border.{name}.mean": border.mean, f"border.{name}.deviation": border.deviation}
     for name, pose in behaviour.poses.items():
         tensors |= {f"pose.{name}.q": pose.q, f"pose.{name}.qd": pose.qd}
-    described = _described(behaviour, figure)
-    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    path.write_bytes(save(packed, metadata={"marey": text}))
+    BEHAVIOUR_FILE.write(path, tensors, _described(behaviour, figure))
 
 
 def _described(behaviour: BehaviourSpace, figure: Figure) -> dict[str, Any]:
     """What is not an array."""
     tree, skeleton = behaviour.tree, figure.skeleton
     return {
-        "format": "marey-behaviour",
-        "version": FILE_VERSION,
         "name": behaviour.name,
         "trials": behaviour.trials,
         "report": behaviour.report,
@@ -77,35 +64,11 @@ def read_behaviour(path: Path) -> BehaviourSpace:
         MissingFileError: there is no such file.
         FormatError: the file is damaged, holds something else, or was written by a newer marey.
     """
-    if not path.is_file():
-        raise MissingFileError(str(path), "Fit one with BehaviourSpace.fit, or name a shipped one.")
+    tensors, described = BEHAVIOUR_FILE.read(path)
     try:
-        tensors, described = _read(path)
         return _restored(tensors, described)
-    except (MareyError, KeyError, TypeError, ValueError, IndexError, OSError) as error:
-        if isinstance(error, FormatError):
-            raise
-        text = " ".join(str(error).split())[:200]
-        raise FormatError(f"a damaged behaviour file: {text}", str(path), 0, "Fit or copy it again.") from error
-
-
-def _read(path: Path) -> tuple[Tensors, Mapping[str, Any]]:
-    from safetensors.numpy import load
-
-    raw = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-    size = int.from_bytes(raw[:8], "little")
-    if not 2 <= size <= min(MAX_HEADER_BYTES, len(raw) - 8):
-        raise ValueError("no safetensors header")
-    header = cast(Mapping[str, Any], json.loads(raw[8 : 8 + size]))
-    described = cast(Mapping[str, Any], json.loads(str(header["__metadata__"]["marey"])))
-    if described["format"] != "marey-behaviour":
-        raise ValueError(f"it holds a '{described['format']}'")
-    if int(described["version"]) > FILE_VERSION:
-        raise FormatError("written by a newer marey", str(path), 0, "Update marey.")
-    try:
-        return load(raw), described
-    except Exception as error:  # safetensors raises its own type, which it does not export
-        raise ValueError(str(error)) from error
+    except (MareyError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise BEHAVIOUR_FILE.damaged(path, error) from error
 
 
 def _restored(tensors: Tensors, described: Mapping[str, Any]) -> BehaviourSpace:

@@ -180,7 +180,7 @@ def test_limits_fit_refuses_clips_of_different_skeletons(run, walk, stick, tmp_p
 
 
 def test_limits_show_refuses_a_clip(run, walk):
-    assert is_refused(run("limits", "show", walk), "no joint limits")
+    assert is_refused(run("limits", "show", walk), "not a file of joint limits")
 
 
 @pytest.mark.parametrize("bound_mm", [0.1, 1.0, 4.0])

@@ -129,14 +129,14 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     for content, words in (
         (whole[:50], "not a readable"),
         (whole.replace(b'limits_version\\":1', b'limits_version\\":9'), "version 9"),
-        (whole.replace(b'marey-limits\\",\\"joints', b'marey-limits\\",\\"joinfs'), "fit together"),
+        (whole.replace(b'marey-limits\\",\\"joints', b'marey-limits\\",\\"joinfs'), "'joints' is missing"),
         (b"", "not a readable"),
     ):
         file.write_bytes(content)
         with pytest.raises(FormatError, match=words):
             load_limits(file)
     save(swinging(), tmp_path / "clip.safetensors")
-    with pytest.raises(FormatError, match="no joint limits"):
+    with pytest.raises(FormatError, match="not a file of joint limits"):
         load_limits(tmp_path / "clip.safetensors")
     with pytest.raises(MissingFileError):
         load_limits(tmp_path / "none.safetensors")
