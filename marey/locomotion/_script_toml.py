@@ -99,8 +99,11 @@ def _record(table: dict[str, Any], kind: type[Any], place: TablePlace, **read: A
     try:
         return record_of(table, kind, place, **read)
     except FormatError as error:
-        key = error.what.split("'")[1] if error.what.startswith("'") else ""
-        place.fail(error.what, error.fix, next((k for k in _spellings(key) if _has_line(place, k)), ""))
+        named = error.what.split("'")[1] if error.what.startswith("'") else ""
+        found = [key for key in _spellings(named) if _has_line(place, key)]
+        if found:
+            place.fail(error.what, error.fix, found[0])
+        raise
 
 
 def _spellings(key: str) -> list[str]:
@@ -108,7 +111,7 @@ def _spellings(key: str) -> list[str]:
 
 
 def _has_line(place: TablePlace, key: str) -> bool:
-    return (place.table, place.number, key) in place.lines
+    return bool(key) and (place.table, place.number, key) in place.lines
 
 
 def script_to_toml(script: Script) -> str:
