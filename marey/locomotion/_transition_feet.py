@@ -1,0 +1,52 @@
+"""When and where the feet are down during a planned transition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.locomotion._engine_source import NEVER_S
+from marey.locomotion._model import EFFECTORS
+from marey.locomotion._transition_clip import BodyFrame, effectors
+from marey.skeleton import Skeleton
+
+Spans = Mapping[int, Sequence[tuple[float, float]]]
+"""Plants of every effector, in time order: start and stop [s]; minus infinity for a foot that is down already."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feet:
+    """Foot plants of a plan, ready to be asked at any time since its start."""
+
+    starts_s: FloatArray  # (4, P) plus infinity where there are fewer than P plants
+    stops_s: FloatArray  # (4, P)
+    places: FloatArray  # (4, P, 3) [m] raw effectors at the starts
+
+    def planted(self, time_s: float) -> BoolArray:
+        """Which effectors are down ``(4,)``."""
+        return ((self.starts_s <= time_s) & (time_s < self.stops_s)).any(axis=1)
+
+    def coming(self, time_s: float, now: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Time to the start of the next plant ``(4,)`` [s] and its raw place ``(4, 3)``, ``now`` where none comes."""
+        waits = np.where(self.starts_s > time_s, self.starts_s - time_s, np.inf)
+        first = waits.argmin(axis=1)
+        rows = np.arange(len(EFFECTORS))
+        until = waits[rows, first]
+        is_coming = np.isfinite(until)
+        return np.where(is_coming, until, NEVER_S), np.where(is_coming[:, None], self.places[rows, first], now)
+
+
+def feet_of(skeleton: Skeleton, frame: Callable[[float], BodyFrame], spans: Spans) -> Feet:
+    """Table the plants of a plan whose raw pose at any time is ``frame``."""
+    most = max(len(spans[e]) for e in range(len(EFFECTORS)))
+    starts, stops = np.full((len(EFFECTORS), most), np.inf), np.full((len(EFFECTORS), most), np.inf)
+    places = np.zeros((len(EFFECTORS), most, 3))
+    for e in range(len(EFFECTORS)):
+        for i, (start, stop) in enumerate(spans[e]):
+            starts[e, i], stops[e, i] = start, stop
+            if np.isfinite(start):
+                places[e, i] = effectors(skeleton, frame(start))[e]
+    return Feet(starts, stops, places)

@@ -1,0 +1,145 @@
+"""Time-aligned blending and run-up: closed forms against their differential equations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marey.base import InputError, UnknownNameError
+from marey.lie import SO3, geodesic_distance
+from marey.locomotion._blend import WEIGHTS, Alignment, blend_rotations
+from marey.locomotion._runup import MAX_ACCELERATION, approach_speed, mean_frequency, plan_run_up
+
+hertz = st.floats(0.3, 3.0)
+spans = st.floats(0.05, 0.9)
+
+
+@given(hertz, hertz, spans, spans)
+def test_progress_follows_the_repaired_rate(a_hz, b_hz, span_a, span_b):
+    blend = Alignment((0.02, 0.02 + span_a), (0.0, span_b), a_hz, b_hz)
+    h = 1e-5
+    for u in (0.1, 0.5, 0.9):
+        t = u * blend.duration_s
+        p = blend.progress(t)
+        rate = (blend.progress(t + h) - blend.progress(t - h)) / (2.0 * h)
+        assert rate == pytest.approx((1.0 - p) * a_hz / span_a + p * b_hz / span_b, rel=1e-5)
+
+
+@given(hertz, hertz, spans, spans, st.floats(0.0, 1.0))
+def test_time_and_progress_are_inverse(a_hz, b_hz, span_a, span_b, p):
+    blend = Alignment((0.0, span_a), (0.1, 0.1 + span_b), a_hz, b_hz)
+    assert blend.progress(blend.time_of(p)) == pytest.approx(p, abs=1e-9)
+    assert blend.progress(blend.duration_s) == pytest.approx(1.0, abs=1e-12)
+
+
+def phase_rates(blend, u):
+    """Rates of both phases just inside one end of the blend [1/s]."""
+    h = 1e-6
+    t = (u * (blend.duration_s - 2.0 * h)) + h
+    ahead, behind = blend.phases(blend.progress(t + h)), blend.phases(blend.progress(t - h))
+    return [(x - y) / (2.0 * h) for x, y in zip(ahead, behind, strict=True)]
+
+
+def test_both_motions_keep_their_own_pace_at_their_end_of_the_blend():
+    blend = Alignment((0.0, 0.6), (0.0, 0.3), 1.0, 0.9)
+    assert phase_rates(blend, 0.0)[0] == pytest.approx(1.0, rel=1e-4)
+    assert phase_rates(blend, 1.0)[1] == pytest.approx(0.9, rel=1e-4)
+
+
+def test_the_printed_rate_leaves_a_kink_at_the_end():
+    blend = Alignment((0.0, 0.6), (0.0, 0.3), 1.0, 0.9, rate="glardon")
+    assert phase_rates(blend, 0.0)[0] == pytest.approx(1.0, rel=1e-4)
+    assert phase_rates(blend, 1.0)[1] == pytest.approx(0.9 * 0.3 / 0.6, rel=1e-4)
+
+
+def test_a_shared_event_lies_between_its_places_in_both_motions():
+    blend = Alignment((0.0, 0.5), (0.0, 0.4), 1.0, 1.0)
+    assert blend.shared(0.1, 0.08) == pytest.approx(0.2)
+    p = blend.shared(0.1, 0.24)
+    assert p == pytest.approx((1.0 - p) * 0.2 + p * 0.6)
+    assert blend.shared(0.5, 0.0) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("bad", [(0.0, 1.0), (1.0, np.nan), (-1.0, 1.0)])
+def test_windows_that_cannot_be_lined_up_are_refused(bad):
+    with pytest.raises(InputError):
+        Alignment((0.0, 0.5), (0.0, 0.5), *bad)
+
+
+def test_an_unknown_rate_is_refused_by_name():
+    with pytest.raises(UnknownNameError, match="repaired"):
+        Alignment((0.0, 0.5), (0.0, 0.5), 1.0, 1.0, rate="repared")
+
+
+@pytest.mark.parametrize("name", sorted(WEIGHTS))
+def test_weights_go_from_none_to_all(name):
+    weight = WEIGHTS[name]
+    assert weight(0.0) == 0.0
+    assert weight(1.0) == pytest.approx(1.0)
+    assert weight(0.5) == pytest.approx(0.5)
+    assert all(weight(u + 0.01) > weight(u) for u in np.arange(0.0, 0.99, 0.01))
+    if name != "linear":
+        assert weight(1e-4) < 1e-6 > 1.0 - weight(1.0 - 1e-4)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0))
+def test_blended_rotations_are_slerp(seed, weight):
+    rng = np.random.default_rng(seed)
+    a, b = SO3.random(rng, 5), SO3.random(rng, 5)
+    mixed = SO3(blend_rotations(a.wxyz, b.wxyz, weight))
+    assert geodesic_distance(mixed, a.slerp(b, weight)).max() < 1e-6
+    assert geodesic_distance(SO3(blend_rotations(a.wxyz, -a.wxyz, weight)), a).max() < 1e-7
+
+
+def square_root_law(speed, run):
+    return 0.743 * np.sqrt(max(speed, 0.0)) * (1.0 + 0.3 * run)
+
+
+@given(st.floats(0.0, 1.0, exclude_max=True), st.floats(0.0, 3.0), st.floats(0.2, 3.0))
+def test_a_run_up_ends_at_the_heel_strike_within_the_acceleration(phase, s1, s2):
+    plan = plan_run_up(phase, (s1, 0.0), (s2, 0.0), square_root_law)
+    assert abs(plan.acceleration) <= MAX_ACCELERATION * (1.0 + 1e-9)
+    assert (phase + plan.cycles) % 1.0 == pytest.approx(0.0, abs=1e-9) or (phase + plan.cycles) % 1.0 > 1.0 - 1e-9
+    times = np.linspace(0.0, plan.duration_s, 4001)
+    speeds = s1 + (s2 - s1) * times / max(plan.duration_s, 1e-12)
+    law = np.array([square_root_law(s, 0.0) for s in speeds])
+    passed = float(np.sum(0.5 * (law[1:] + law[:-1]) * np.diff(times)))
+    assert passed == pytest.approx(plan.cycles, rel=2e-3)
+
+
+def test_the_run_up_takes_the_fewest_cycles_that_are_slow_enough():
+    plan = plan_run_up(0.25, (1.0, 0.0), (1.5, 0.0), square_root_law)
+    shorter = (plan.cycles - 1.0) / mean_frequency((1.0, 0.0), (1.5, 0.0), square_root_law)
+    assert shorter < 0.5 / MAX_ACCELERATION <= plan.duration_s
+
+
+def test_glardon_s_mean_of_both_ends_misses_the_heel_strike():
+    printed = plan_run_up(0.0, (0.0, 0.0), (1.5, 0.0), square_root_law, method="glardon")
+    exact = mean_frequency((0.0, 0.0), (1.5, 0.0), square_root_law) * printed.duration_s
+    assert abs(exact - printed.cycles) > 0.5
+
+
+def test_no_change_means_the_next_heel_strike():
+    plan = plan_run_up(0.7, (1.2, 0.0), (1.2, 0.0), square_root_law)
+    assert plan.cycles == pytest.approx(0.3)
+    assert plan.duration_s == pytest.approx(0.3 / square_root_law(1.2, 0.0))
+
+
+def test_left_take_off_aims_at_half_a_cycle():
+    assert plan_run_up(0.7, (1.2, 0.0), (1.2, 0.0), square_root_law, target_phase=0.5).cycles == pytest.approx(0.8)
+
+
+def test_a_run_up_of_too_many_cycles_is_infeasible():
+    assert not plan_run_up(0.0, (0.5, 0.0), (9.0, 1.0), square_root_law).is_feasible
+    assert not plan_run_up(0.0, (0.0, 0.0), (0.0, 0.0), square_root_law).is_feasible
+
+
+def test_a_bad_acceleration_is_refused():
+    with pytest.raises(InputError, match="max_acceleration"):
+        plan_run_up(0.0, (1.0, 0.0), (1.2, 0.0), square_root_law, max_acceleration=float("nan"))
+
+
+def test_the_approach_speed_is_the_nearest_in_the_stripe():
+    assert approach_speed(1.0, 1.0, 0.1) == 1.0
+    assert approach_speed(0.5, 1.0, 0.1) == pytest.approx(0.9)
+    assert approach_speed(1.5, 1.0, 0.1) == pytest.approx(1.1)
