@@ -69,8 +69,8 @@ class FrequencyTable:
 
     def at(self, speed_mps: float, run: float = 0.0) -> float:
         """Cycles per second at one speed."""
-        walk, runs = (float(np.interp(speed_mps, self.speeds_mps, row)) for row in self.hertz)
-        return (1.0 - run) * walk + run * runs
+        mixed: FloatArray = (1.0 - run) * self.hertz[0] + run * self.hertz[1]
+        return float(np.interp(speed_mps, self.speeds_mps, mixed))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -140,7 +140,7 @@ def test_exact_profile_bends_least_of_all_heel_strikes():
         (1.1, 1.4, 0.0, "close"),
         (1.1, 1.4, -1.0, "close"),
         (3.0, 0.0, 0.6, "backwards"),
-        (1.5, 1.5, 0.9, "acceleration"),
+        (1.5, 1.5, 1.2, "acceleration"),
     ],
 )
 def test_profile_says_why_there_is_none(s1, s2, distance, word):
