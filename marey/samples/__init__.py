@@ -3,5 +3,17 @@
 from marey.samples._found import load, names
 from marey.samples._gaits import jump, run, walk
 from marey.samples._problems import jump_problem, problem_file, problem_names
+from marey.samples._scripts import script_file, script_names
 
-__all__ = ["jump", "jump_problem", "load", "names", "problem_file", "problem_names", "run", "walk"]
+__all__ = [
+    "jump",
+    "jump_problem",
+    "load",
+    "names",
+    "problem_file",
+    "problem_names",
+    "run",
+    "script_file",
+    "script_names",
+    "walk",
+]

@@ -1,0 +1,160 @@
+"""What a script asked for, and what was measured on the motion it became."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.locomotion._script import Action, JumpAction, Script
+from marey.motion import Motion
+
+FEET: Final = {
+    "right_heel": "right_ankle",
+    "right_toe": "right_foot",
+    "left_heel": "left_ankle",
+    "left_toe": "left_foot",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptPart:
+    """When an element of the time line was played."""
+
+    index: int
+    start_s: float
+    stop_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartReport:
+    """One element: what was asked, what came out."""
+
+    kind: str  # "action", "transition" or "jump"
+    name: str
+    line: int | None
+    start_s: float
+    stop_s: float
+    asked_mps: float | None = None  # speed of an action
+    mean_mps: float = 0.0  # of the root, along its path
+    asked_m: float | None = None  # length of a jump
+    length_m: float | None = None  # from the toe that leaves to the ankle that lands; None without a flight
+    flight_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReport:
+    """A script and its motion in figures."""
+
+    name: str
+    seconds: float
+    num_frames: int
+    rate_hz: float
+    distance_m: float
+    slide_mean_mm: dict[str, float]  # by contact point, a frame, first and last frame of a plant left out
+    slide_max_mm: dict[str, float]
+    parts: tuple[PartReport, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """One line for a reader."""
+        jumps = sum(part.kind == "jump" for part in self.parts)
+        extra = f", {jumps} jump{'s' if jumps > 1 else ''}" if jumps else ""
+        slide = max(self.slide_max_mm.values(), default=0.0)
+        return (
+            f"{self.name}  {self.num_frames} frames at {self.rate_hz:g} Hz, {self.seconds:.2f} s, "
+            f"{self.distance_m:.1f} m{extra}; planted feet slide {slide:.2f} mm a frame at most"
+        )
+
+
+def report_of(script: Script, motion: Motion, parts: tuple[ScriptPart, ...], warnings: tuple[str, ...]) -> ScriptReport:
+    """Measure a motion part by part."""
+    joints = motion.joint_positions()
+    slides = {name: slide_steps_mm(motion, name, joints) for name in FEET}
+    return ScriptReport(
+        name=script.name,
+        seconds=motion.num_frames / motion.rate_hz,
+        num_frames=motion.num_frames,
+        rate_hz=motion.rate_hz,
+        distance_m=_path_m(motion, 0, motion.num_frames),
+        slide_mean_mm={name: float(s.mean()) if len(s) else 0.0 for name, s in slides.items()},
+        slide_max_mm={name: float(s.max(initial=0.0)) for name, s in slides.items()},
+        parts=tuple(_part(script, motion, joints, part) for part in parts),
+        warnings=warnings,
+    )
+
+
+def slide_steps_mm(motion: Motion, contact: str, joints: FloatArray) -> FloatArray:
+    """Horizontal steps [mm] of a planted effector between frames, the first and last of each plant left out.
+
+    Args:
+        motion: a clip with a contact track.
+        contact: a name of FEET.
+        joints: its joint positions ``(F, J, 3)`` [m].
+    """
+    assert motion.contacts is not None
+    down = motion.contacts.track(contact)
+    point = joints[:, motion.skeleton.index(FEET[contact])][:, [0, 2]]
+    steps = 1e3 * np.linalg.norm(np.diff(point, axis=0), axis=1)
+    inner = np.zeros_like(down)
+    inner[1:-1] = down[:-2] & down[1:-1] & down[2:]
+    return steps[inner[1:] & inner[:-1]]
+
+
+def _part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) -> PartReport:
+    element = script.timeline[part.index]
+    start, stop = (round(time_s * motion.rate_hz) for time_s in (part.start_s, part.stop_s))
+    facts: dict[str, Any] = {}
+    if isinstance(element, Action):
+        facts = {"kind": "action", "asked_mps": element.speed}
+    elif isinstance(element, JumpAction):
+        facts = {"kind": "jump", "asked_m": element.length_m, **_flight(motion, joints, start, stop)}
+    return PartReport(
+        name=element.name,
+        line=script.lines[part.index] if part.index < len(script.lines) else None,
+        start_s=part.start_s,
+        stop_s=part.stop_s,
+        mean_mps=_path_m(motion, start, stop) / max(part.stop_s - part.start_s, 1e-9),
+        **({"kind": "transition"} | facts),
+    )
+
+
+def _path_m(motion: Motion, start: int, stop: int) -> float:
+    steps = np.diff(motion.root_positions[start : stop + 1, [0, 2]], axis=0)
+    return float(np.hypot(steps[:, 0], steps[:, 1]).sum())
+
+
+def _flight(motion: Motion, joints: FloatArray, start: int, stop: int) -> dict[str, Any]:
+    """Length and time of the longest flight between two frames."""
+    assert motion.contacts is not None
+    active = motion.contacts.active
+    leave, land = longest_run(~active[start:stop].any(axis=1))
+    leave, land = leave + start, land + start
+    if land <= leave or leave == 0 or land >= motion.num_frames:
+        return {}
+    toes = [FEET[n] for n in motion.contacts.names if n.endswith("toe") and motion.contacts.track(n)[leave - 1]]
+    feet = [FEET[n] for n in motion.contacts.names if motion.contacts.track(n)[land]]
+    if not toes or not feet:
+        return {"flight_s": (land - leave) / motion.rate_hz}
+    here = max(joints[leave - 1, [motion.skeleton.index(j) for j in toes]], key=lambda p: float(p[1]))
+    sides = [joint.split("_", maxsplit=1)[0] for joint in feet]
+    there = joints[land, [motion.skeleton.index(f"{side}_ankle") for side in sides]].mean(axis=0)
+    length = float(np.hypot(*(there - here)[[0, 2]]))
+    return {"length_m": length, "flight_s": (land - leave) / motion.rate_hz}
+
+
+def longest_run(flags: BoolArray) -> tuple[int, int]:
+    """First index and the one after the last of the longest stretch of true values; equal if there is none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+    runs = edges.reshape(-1, 2)
+    if not len(runs):
+        return 0, 0
+    start, stop = runs[np.argmax(runs[:, 1] - runs[:, 0])]
+    return int(start), int(stop)
