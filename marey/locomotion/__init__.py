@@ -2,13 +2,24 @@
 
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
+from marey.locomotion._script import Action, JumpAction, Script, Transition
+from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
 
 __all__ = [
     "EFFECTORS",
     "EVENTS",
     "PROFILE_METHODS",
+    "SCRIPT_VERSION",
+    "Action",
     "FrequencyTable",
     "GaitArrays",
+    "JumpAction",
+    "Script",
     "SpeedProfile",
+    "Transition",
+    "load_script",
+    "parse_script",
     "plan_profile",
+    "save_script",
+    "script_to_toml",
 ]
