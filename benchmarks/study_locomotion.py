@@ -1,9 +1,10 @@
 """How plausible are synthesised walks and runs?
 
-``python benchmarks/study_locomotion.py [--mocap FOLDER] [--out FOLDER] [--only TEXT]`` prints three tables. Validity: the part of the frames that a body could have made, for synthesised clips and, with ``--mocap``,
-for the captured clips of the same gait and nearly the same speed, those of the fit and those kept from it. Flights: how
-fast the centre of mass falls in runs and jumps. Slide: planted feet before and after the plants are enforced. ``--out``
-gets a film strip of every synthesised clip and ``locomotion.json``.
+``python benchmarks/study_locomotion.py [--mocap FOLDER] [--out FOLDER] [--only TEXT]`` prints three tables. Validity:
+the part of the frames that a body could have made, for synthesised clips and, with ``--mocap``, for the captured clips
+of the same gait and nearly the same speed, those of the fit and those kept from it. Flights: how fast the centre of
+mass falls in runs and jumps. Slide: planted feet before and after the plants are enforced. ``--out`` gets a film strip
+of every synthesised clip and ``locomotion.json``.
 """
 
 from __future__ import annotations
