@@ -1,0 +1,204 @@
+"""Compiled kinematics of one leg: frames of its joints, and the pose that puts its ankle and foot where they shall be."""
+
+from __future__ import annotations
+
+from math import acos, atan2, cos, exp, sin, sqrt
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.dynamics._spatial_kernels import cross, dot, minus, plus, row3, times
+from marey.lie._rotation_kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate, write_rotation
+from marey.locomotion._plant_arrays import Legs
+
+SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
+STRETCH = 0.995  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
+STRAIGHT = 0.9999  # [-] as straight as a captured leg is taken to be
+WEAK_BEND = 0.08  # [-] of the thigh: a knee that bends out less has no plane of its own
+
+
+@kernel
+def norm(a: Vector) -> float:
+    """Length of a vector."""
+    return sqrt(dot(a, a))
+
+
+@kernel
+def unit(a: Vector) -> Vector:
+    """Vector of length one; zero stays zero."""
+    return times(1.0 / max(norm(a), 1e-300), a)
+
+
+@kernel
+def across(v: Vector) -> Vector:
+    """Some unit vector at right angles to the unit vector ``v``."""
+    if abs(v[0]) < 0.6:
+        return unit((1.0 - v[0] * v[0], -v[0] * v[1], -v[0] * v[2]))
+    return unit((-v[1] * v[0], 1.0 - v[1] * v[1], -v[1] * v[2]))
+
+
+@kernel
+def arc(a: Vector, b: Vector) -> Quaternion:
+    """Smallest rotation from unit vector ``a`` to unit vector ``b``."""
+    w = 1.0 + dot(a, b)
+    if w < 1e-9:
+        n = across(a)
+        return 0.0, n[0], n[1], n[2]
+    v = cross(a, b)
+    scale = 1.0 / sqrt(w * w + dot(v, v))
+    return scale * w, scale * v[0], scale * v[1], scale * v[2]
+
+
+@kernel
+def yaw(angle: float) -> Quaternion:
+    """Rotation about the vertical; positive to the left."""
+    return cos(0.5 * angle), 0.0, sin(0.5 * angle), 0.0
+
+
+@kernel
+def seen_from(
+    top: int, j: int, parents: IntArray, offsets: FloatArray, scale: float, rotations: FloatArray
+) -> tuple[Vector, Quaternion]:
+    """Origin of joint ``j`` and rotation of its parent, in the frame of ``top``, which is above it."""
+    p, q = times(scale, row3(offsets, j)), (1.0, 0.0, 0.0, 0.0)
+    k = parents[j]
+    while k > top:
+        r = quaternion_at(rotations, k)
+        p = plus(times(scale, row3(offsets, k)), rotate(r, p))
+        q = multiply(r, q)
+        k = parents[k]
+    return p, q
+
+
+@kernel
+def below(
+    j: int, top: int, origin: Vector, world: Quaternion, legs: Legs, scale: float, rotations: FloatArray
+) -> tuple[Vector, Quaternion, Quaternion]:
+    """Origin of joint ``j``, world rotations of its parent and of itself, from those of ``top``."""
+    p, q = seen_from(top, j, legs.parents, legs.offsets, scale, rotations)
+    above = multiply(world, q)
+    return plus(origin, rotate(world, p)), above, multiply(above, quaternion_at(rotations, j))
+
+
+@kernel
+def saturated(length: float, soft: float, limit: float) -> float:
+    """``length`` up to ``soft``, then bending over smoothly (C1) so that it never passes ``limit``."""
+    if length <= soft:
+        return length
+    return soft + (limit - soft) * (1.0 - exp(-(length - soft) / (limit - soft)))
+
+
+@kernel
+def own_stretch(extension: float) -> tuple[float, float]:
+    """Where saturation starts and ends, as parts of the leg: nowhere short of the extension that the leg has."""
+    limit = min(max(1.0 - (1.0 - extension) / (1.0 + SOFTNESS), STRETCH), STRAIGHT)
+    return 1.0 - (1.0 + SOFTNESS) * (1.0 - limit), limit
+
+
+@kernel
+def frame_turn(a: Vector, n: Vector, b: Vector, m: Vector) -> Quaternion:
+    """Rotation that takes unit vector ``a`` to ``b``, and the part of ``n`` across ``a`` to that of ``m`` across ``b``."""
+    first = arc(a, b)
+    n = rotate(first, n)
+    n = unit(minus(n, times(dot(n, b), b)))
+    m = unit(minus(m, times(dot(m, b), b)))
+    return multiply(arc(n, m), first)
+
+
+@kernel
+def bend_direction(k: Vector, a: Vector, thigh: float, pole: Vector) -> Vector:
+    """Where the knee points, across the line ``a`` from hip to ankle; a straight one points along the pole."""
+    bend = minus(k, times(dot(a, k), a))
+    hint = minus(pole, times(dot(a, pole), a))
+    hint = unit(hint) if norm(hint) > 1e-6 else across(a)
+    weak = max(0.0, 1.0 - norm(bend) / (WEAK_BEND * thigh))
+    return unit(plus(bend, times(thigh * (0.25 * WEAK_BEND * weak * weak + 1e-12), hint)))
+
+
+@kernel
+def solve_leg(
+    hip: Vector, knee: Vector, ankle: Vector, target: Vector, pole: Vector
+) -> tuple[Quaternion, Quaternion, Vector]:
+    r"""Turns of thigh and shank that put the ankle on its target, in the knee's own plane ([Glardon2005]_ §III.2.4).
+
+    .. math:: \cos\alpha = \frac{l_1^2 + L^2 - l_2^2}{2 l_1 L}
+
+    with :math:`L` the distance to the target, saturated before the knee snaps. Also returns the ankle reached.
+    """
+    k, s, a = minus(knee, hip), minus(ankle, knee), minus(ankle, hip)
+    l1, l2 = norm(k), norm(s)
+    total = l1 + l2
+    g = minus(target, hip)
+    far = norm(g)
+    soft, limit = own_stretch(norm(a) / total)
+    a = unit(a) if norm(a) > 1e-9 * total else unit(k)
+    g = times(1.0 / far, g) if far > 1e-9 * total else a
+    length = max(saturated(far, soft * total, limit * total), abs(l1 - l2) + 1e-6 * total)
+    bend = bend_direction(k, a, l1, pole)
+    bent = rotate(arc(a, g), bend)
+    cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
+    k_new = plus(times(l1 * cosine, g), times(l1 * sqrt(1.0 - cosine * cosine), bent))
+    s_new = minus(times(length, g), k_new)
+    n, m = cross(a, bend), cross(g, bent)
+    upper = frame_turn(unit(k), n, unit(k_new), m)
+    lower = frame_turn(unit(s), n, unit(s_new), m)
+    return upper, lower, plus(hip, times(length, g))
+
+
+@kernel
+def pose_leg(
+    foot: int, target: Vector, turn: Quaternion, floor_y: float, scale: float, legs: Legs,
+    root: Vector, rotations: FloatArray,
+) -> float:  # fmt: skip
+    """Move the ankle to ``target`` and turn the foot by ``turn`` against the raw pose; returns the miss [m]."""
+    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
+    p_hip, above_hip, W_hip = below(hip, 0, root, quaternion_at(rotations, 0), legs, scale, rotations)
+    p_knee, above_knee, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
+    p_ankle, above_ankle, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+    upper, lower, reached = solve_leg(p_hip, p_knee, p_ankle, target, rotate(W_hip, row3(legs.pole, foot)))
+    write_rotation(rotations[hip], multiply(conjugate(above_hip), multiply(upper, W_hip)))
+    W_knee = multiply(lower, W_knee)
+    write_rotation(rotations[knee], multiply(conjugate(multiply(upper, above_knee)), W_knee))
+    W_ankle = multiply(turn, W_ankle)
+    write_rotation(rotations[ankle], multiply(conjugate(multiply(lower, above_ankle)), W_ankle))
+    lift_tip(foot, toe, ankle, reached, W_ankle, floor_y, scale, legs, rotations)
+    return norm(minus(reached, target))
+
+
+@kernel
+def lift_tip(
+    foot: int, toe: int, ankle: int, p_ankle: Vector, W_ankle: Quaternion, floor_y: float, scale: float, legs: Legs,
+    rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Bend toes whose end would be under the floor about the foot's lateral axis, until it lies on it."""
+    p_toe, above, W_toe = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
+    tip = rotate(W_toe, times(scale, row3(legs.tip, foot)))
+    if p_toe[1] + tip[1] >= floor_y - 1e-9:
+        return
+    lateral = rotate(W_ankle, row3(legs.lateral, foot))
+    axis = unit(lateral)
+    ahead = cross(axis, (0.0, 1.0, 0.0))
+    ahead = unit(ahead)
+    up = cross(ahead, axis)
+    u, v = dot(tip, ahead), dot(tip, up)
+    size = sqrt(u * u + v * v)
+    wanted = floor_y - p_toe[1] - dot(tip, axis) * axis[1]
+    if size * up[1] < 1e-9:
+        return
+    sine = min(1.0, max(-1.0, wanted / (size * up[1])))
+    angle = atan2(sine, sqrt(1.0 - sine * sine)) - atan2(v, u)
+    half = -0.5 * angle  # from ahead to up is against the lateral axis
+    bent = multiply((cos(half), sin(half) * axis[0], sin(half) * axis[1], sin(half) * axis[2]), W_toe)
+    write_rotation(rotations[toe], multiply(conjugate(above), bent))
+
+
+@kernel
+def heel_angle(hip: Vector, toe: Vector, ahead: Vector, foot: float, reach: float) -> float:
+    r"""Smallest angle [rad] by which a foot on its toe must rise for its ankle to be within ``reach`` of the hip.
+
+    With :math:`D` from toe to hip and the foot :math:`f = l(\cos\varphi\,u - \sin\varphi\,y)`, the ankle is at
+    :math:`T - f`, so :math:`\|D + f\|^2 \le r^2` means :math:`\cos(\varphi + \beta) \le c`.
+    """
+    d = minus(hip, toe)
+    along, size = dot(d, ahead), dot(d, d)
+    k, beta = sqrt(along * along + d[1] * d[1]), atan2(d[1], along)
+    c = (reach * reach - size - foot * foot) / (2.0 * foot * max(k, 1e-9))
+    return acos(min(1.0, max(-1.0, c))) - beta

@@ -1,0 +1,397 @@
+"""Compiled foot plants: one character, one frame ([Glardon2005]_ §III.2.4).
+
+Each foot is an ankle and a direction to its toe. Both are the raw ones plus a correction that is memory: a shift of the
+ankle, a yaw, and a tilt of the foot. While a foot is held the correction is whatever keeps it in place; otherwise it
+eases, to nothing or to what the coming plant needs. As the correction is memory, raw motion may change at any time.
+"""
+
+from __future__ import annotations
+
+from math import atan2, sqrt
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.dynamics._spatial_kernels import minus, plus, row3, times
+from marey.lie._rotation_kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exp,
+    log,
+    multiply,
+    quaternion_at,
+    rotate,
+)
+from marey.locomotion._foot_kernels import arc, below, heel_angle, norm, own_stretch, pose_leg, unit, yaw
+from marey.locomotion._plant_arrays import Legs, PlantOptions
+from marey.locomotion._plant_ease_kernels import ease3, eased, follow3, get3, set3
+
+# columns of a foot's row of the memory
+ALIVE, ANKLE_HELD, TOE_HELD, ANKLE_BARRED, TOE_BARRED = 0, 1, 2, 3, 4
+LET_GO, TURN_BACK, SETTLE = 5, 6, 7  # [s] left of easing out the shift, the turn, and of settling after a surprise
+YAW, TILT, SHIFT_A, GOAL_A, GOAL_T, SHIFT_T = 8, 10, 16, 22, 25, 28  # rates of those eased stand behind them
+HEADING, ANKLE_AHEAD, TOE_AHEAD, RAW = 34, 35, 36, 37  # RAW: raw rotation of the ankle one frame ago
+RISE, TARGET, TURN = 41, 43, 46  # TARGET, TURN: what the legs are posed with in this frame
+NEED = 50  # [m] how far the hip is too high
+DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
+
+SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
+EASE_PART = 0.4  # [-] of the time to the next plant
+SHORT_S = 0.06  # [s] shortest ease-out
+ANNOUNCED = 1.5  # [-] frames: a plant seen coming one frame ago was announced
+FASTEST_MPS, FASTEST_RADPS = 1.0, 5.0  # corrections are let go no faster
+HALF_LIFE_S = 0.06  # [s] of lowering the root
+DROP_PART = 0.04  # [-] of the leg: the most that the root is lowered
+SEEN_S = 0.15  # [s] a foot that lands this soon starts to lower the root
+TWIST_RAD = 1.0471975511965976  # 60 degrees: a foot that was turned away more is let go (§III.2.5.5)
+MISS_M = 0.002  # [m] beyond reach: the heel is let go
+LOST_M = 0.02  # [m] beyond reach: the plant is over
+MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises
+STEEP_RAD = 1.4  # [rad] a foot stands on its toe no steeper than this
+
+
+@kernel
+def lying_foot(foot: int, heading: float, length: float, scale: float, legs: Legs) -> Vector:
+    """Ankle to toe [m] of a flat foot that points as ``heading`` says."""
+    rise = scale * (legs.rest[2 * foot + 1] - legs.rest[2 * foot])
+    along = sqrt(max(length * length - rise * rise, 0.0))
+    flat = unit((legs.foot[foot, 0], 0.0, legs.foot[foot, 2]))
+    ahead = rotate(yaw(heading), flat)
+    return along * ahead[0], rise, along * ahead[2]
+
+
+@kernel
+def heading_of(foot: int, W_ankle: Quaternion, legs: Legs) -> float:
+    """Yaw of a foot, by its lateral axis, so that a steep foot has one too."""
+    left = rotate(W_ankle, row3(legs.lateral, foot))
+    return atan2(-left[2], left[0])
+
+
+@kernel
+def heel_lift(foot: int, W_ankle: Quaternion, scale: float, legs: Legs) -> float:
+    """How much higher [m] than on a flat foot an ankle is whose heel touches the floor."""
+    down = -rotate(W_ankle, row3(legs.heel, foot))[1]
+    return scale * max(0.0, down - legs.heel_drop[foot])
+
+
+@kernel
+def turned_since(row: FloatArray, W_ankle: Quaternion) -> float:
+    """Yaw [rad] by which the raw foot has turned since the last frame; keeps the rotation for the next."""
+    last = (row[RAW], row[RAW + 1], row[RAW + 2], row[RAW + 3])
+    row[RAW], row[RAW + 1], row[RAW + 2], row[RAW + 3] = W_ankle
+    if row[ALIVE] == 0.0:
+        return 0.0
+    step = multiply(W_ankle, conjugate(last))
+    return 2.0 * atan2(step[2] if step[0] >= 0.0 else -step[2], abs(step[0]))
+
+
+@kernel
+def turn_foot(
+    row: FloatArray, foot: int, raw: Vector, W_ankle: Quaternion, held: bool, flat_s: float, toe_in: float,
+    ease_s: float, dt: float, scale: float, legs: Legs,
+) -> Vector:  # fmt: skip
+    """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the memory.
+
+    A held foot keeps its heading. The tilt eases to what lays the foot flat if that is due in ``flat_s``, else to none.
+    """
+    since = turned_since(row, W_ankle)
+    coming = flat_s <= ease_s
+    if held and row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
+        row[YAW + 1] = -since / dt if dt > 1e-9 else 0.0
+        row[YAW] -= since
+    elif coming or held:
+        row[YAW], row[YAW + 1] = eased(row[YAW], row[YAW + 1], toe_in, flat_s + dt, dt)
+    else:
+        row[YAW], row[YAW + 1] = eased(row[YAW], row[YAW + 1], 0.0, row[TURN_BACK], dt)
+    turned = rotate(yaw(row[YAW]), raw)
+    if not held or row[ANKLE_HELD] + row[TOE_HELD] == 0.0:
+        row[HEADING] = heading_of(foot, multiply(yaw(row[YAW]), W_ankle), legs)
+    length = norm(raw)
+    if coming:
+        flat = lying_foot(foot, row[HEADING], length, scale, legs)
+        needed = log(arc(unit(turned), unit(flat)))
+        if flat_s <= 0.0:
+            follow3(row, TILT, needed, dt, FASTEST_RADPS)
+        else:
+            ease3(row, TILT, needed, flat_s + dt, dt)
+    else:
+        ease3(row, TILT, (0.0, 0.0, 0.0), row[TURN_BACK], dt)
+    return rotate(exp(get3(row, TILT)), turned)
+
+
+@kernel
+def begin_plants(
+    row: FloatArray, foot: int, ankle_down: bool, toe_down: bool, ankle: Vector, f: Vector, dt: float,
+    floor_y: float, scale: float, legs: Legs,
+) -> None:  # fmt: skip
+    """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
+
+    The second effector of a foot is held a foot's length from the first, so that both can be kept.
+    """
+    was_ankle, was_toe = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
+    length = norm(f)
+    flat = lying_foot(foot, row[HEADING], length, scale, legs)
+    if ankle_down and not was_ankle:
+        if was_toe:
+            set3(row, GOAL_A, minus(get3(row, GOAL_T), flat))
+        elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
+            set3(row, GOAL_A, ankle)
+            row[RISE] = ankle[1] - floor_y - scale * legs.rest[2 * foot] if row[ALIVE] > 0.0 else 0.0
+            row[RISE + 1] = 0.0
+            row[SETTLE] = SETTLE_S if row[ALIVE] > 0.0 else 0.0
+    if toe_down and not was_toe:
+        if ankle_down or was_ankle:
+            set3(row, GOAL_T, plus(get3(row, GOAL_A), flat if ankle_down else f))
+        elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
+            set3(row, GOAL_T, plus(ankle, f))
+            row[RISE] = ankle[1] + f[1] - floor_y - scale * legs.rest[2 * foot + 1] if row[ALIVE] > 0.0 else 0.0
+            row[RISE + 1] = 0.0
+            row[SETTLE] = SETTLE_S if row[ALIVE] > 0.0 else 0.0
+
+
+@kernel
+def start_easing_out(row: FloatArray, ankle_down: bool, toe_down: bool, next_s: float, ease_s: float) -> None:
+    """When an effector leaves, give its correction time to fade."""
+    fade = min(ease_s, max(EASE_PART * next_s, SHORT_S))
+    left = (row[ANKLE_HELD] > 0.0 and not ankle_down) or (row[TOE_HELD] > 0.0 and not toe_down)
+    if left:
+        row[TURN_BACK] = fade
+        if not ankle_down and not toe_down:
+            row[LET_GO] = fade
+
+
+@kernel
+def place_foot(
+    row: FloatArray, foot: int, ankle: Vector, toe: Vector, f: Vector, W_ankle: Quaternion, ankle_down: bool,
+    toe_down: bool, ankle_s: float, toe_s: float, landing: FloatArray, options: PlantOptions, dt: float, floor_y: float,
+    scale: float, legs: Legs,
+) -> Vector:  # fmt: skip
+    """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way."""
+    a, t = 2 * foot, 2 * foot + 1
+    lift = heel_lift(foot, W_ankle, scale, legs)
+    low_a, low_t = floor_y + scale * legs.rest[a] + lift, floor_y + scale * legs.rest[t]
+    row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SETTLE], dt)
+    if ankle_down:
+        row[GOAL_A + 1] = low_a + row[RISE]
+        row[GOAL_T + 1] = low_t
+        placed = get3(row, GOAL_A)
+        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+        follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
+        return placed
+    if toe_down:
+        row[GOAL_T + 1] = low_t + row[RISE]
+        placed = minus(get3(row, GOAL_T), f)
+        follow3(row, SHIFT_T, minus(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
+        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+        return placed
+    toe_first = toe_s < ankle_s and toe_s <= options.ease_s
+    if toe_first:
+        goal = (landing[t, 0] + options.shift[t, 0], low_t, landing[t, 2] + options.shift[t, 2])
+        set3(row, GOAL_T, goal)
+        shift = ease3(row, SHIFT_T, minus(goal, row3(landing, t)), toe_s + dt, dt)
+        placed = minus(plus(toe, shift), f)
+        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+    else:
+        wanted, remaining = (0.0, 0.0, 0.0), row[LET_GO]
+        if ankle_s <= options.ease_s:
+            goal = (landing[a, 0] + options.shift[a, 0], low_a, landing[a, 2] + options.shift[a, 2])
+            set3(row, GOAL_A, goal)
+            wanted, remaining = minus(goal, row3(landing, a)), ankle_s + dt
+        placed = plus(ankle, ease3(row, SHIFT_A, wanted, remaining, dt))
+        follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
+    return placed[0], max(placed[1], low_a), placed[2]
+
+
+@kernel
+def above_floor(f: Vector, ankle_y: float, lowest_y: float) -> Vector:
+    """Foot vector, raised if its toe would be under the floor."""
+    if ankle_y + f[1] >= lowest_y:
+        return f
+    length = norm(f)
+    rise = min(length, max(-length, lowest_y - ankle_y))
+    along = unit((f[0], 0.0, f[2]))
+    flat = sqrt(length * length - rise * rise)
+    return flat * along[0], rise, flat * along[2]
+
+
+@kernel
+def is_down(row: FloatArray, wanted: bool, barred: int) -> bool:
+    """Whether an effector is to be held: wanted, and not let go before its time."""
+    if not wanted:
+        row[barred] = 0.0
+    return wanted and row[barred] == 0.0
+
+
+@kernel
+def guide_foot(
+    row: FloatArray, foot: int, dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray,
+    options: PlantOptions, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Update the memory of one foot: target of its ankle, turn of the foot, and what the hip lacks to reach."""
+    a, t = 2 * foot, 2 * foot + 1
+    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
+    p_hip, _, W_hip = below(hip, 0, root, quaternion_at(rotations, 0), legs, scale, rotations)
+    p_knee, _, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
+    p_ankle, _, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+    p_toe, _, _ = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
+    if row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
+        row[ANKLE_BARRED], row[TOE_BARRED] = 0.0, 0.0
+    ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
+    held = ankle_down or toe_down
+    ankle_s, toe_s = 0.0 if ankle_down else until_s[a], 0.0 if toe_down else until_s[t]
+    start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
+    f0 = minus(p_toe, p_ankle)
+    flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
+    f = turn_foot(row, foot, f0, W_ankle, held, flat_s, options.toe_in[foot], options.ease_s, dt, scale, legs)
+    now = plus(p_ankle, get3(row, SHIFT_A))
+    begin_plants(row, foot, ankle_down, toe_down, now, f, dt, floor_y, scale, legs)
+    turned = multiply(exp(get3(row, TILT)), multiply(yaw(row[YAW]), W_ankle))
+    target = place_foot(row, foot, p_ankle, p_toe, f, turned, ankle_down, toe_down, ankle_s, toe_s, landing, options,
+                        dt, floor_y, scale, legs)  # fmt: skip
+    if not held:
+        f = above_floor(f, target[1], floor_y + scale * legs.rest[t])
+    keep_foot(row, target, f, f0)
+    reach = norm(minus(p_knee, p_hip)) + norm(minus(p_ankle, p_knee))
+    soft, _ = own_stretch(norm(minus(p_ankle, p_hip)) / reach)
+    weight = 0.0 if toe_down and not ankle_down else 1.0
+    if not held:
+        early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
+        weight = 1.0 - early * early * (3.0 - 2.0 * early)
+    row[NEED] = weight * hip_excess(p_hip, target, soft * reach)
+    remember_foot(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
+
+
+@kernel
+def keep_foot(row: FloatArray, target: Vector, f: Vector, f0: Vector) -> None:
+    """Put the ankle's target and the foot's turn, which takes ``f0`` to ``f``, into the memory."""
+    set3(row, TARGET, target)
+    turn = multiply(exp(get3(row, TILT)), yaw(row[YAW]))
+    turn = multiply(arc(unit(rotate(turn, f0)), unit(f)), turn)
+    row[TURN], row[TURN + 1], row[TURN + 2], row[TURN + 3] = turn
+
+
+@kernel
+def remember_foot(row: FloatArray, ankle_down: bool, toe_down: bool, ankle_s: float, toe_s: float, dt: float) -> None:
+    """Keep what the next frame has to know of this one."""
+    row[ALIVE] = 1.0
+    row[ANKLE_HELD], row[TOE_HELD] = 1.0 if ankle_down else 0.0, 1.0 if toe_down else 0.0
+    row[ANKLE_AHEAD], row[TOE_AHEAD] = ankle_s, toe_s
+    row[LET_GO] = max(0.0, row[LET_GO] - dt)
+    row[TURN_BACK] = max(0.0, row[TURN_BACK] - dt)
+    row[SETTLE] = max(0.0, row[SETTLE] - dt)
+
+
+@kernel
+def hip_excess(hip: Vector, target: Vector, reach: float) -> float:
+    """How much lower [m] a hip must be for a target to be within reach."""
+    dx, dz = hip[0] - target[0], hip[2] - target[2]
+    height = sqrt(max(reach * reach - dx * dx - dz * dz, 0.0))
+    return max(0.0, hip[1] - target[1] - height)
+
+
+@kernel
+def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
+    """How far the root is lowered [m]: critically damped towards what is needed, never less than that, at most ``most``."""
+    needed = min(needed, most)
+    omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
+    away, rate = body[DROP] - needed, body[DROP + 1]
+    j = rate + omega * away
+    fade = 2.718281828459045 ** (-omega * dt)
+    drop = needed + (away + j * dt) * fade
+    body[DROP + 1] = (rate - j * omega * dt) * fade
+    if drop < needed:
+        drop = needed
+        body[DROP + 1] = max(body[DROP + 1], 0.0)
+    body[DROP] = drop
+    return drop
+
+
+@kernel
+def raise_heel(row: FloatArray, foot: int, hip: Vector, f0: Vector, reach: float) -> None:
+    """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn in the memory."""
+    target, toe = get3(row, TARGET), get3(row, GOAL_T)
+    f = minus(toe, target)
+    length = norm(f)
+    ahead = unit((f[0], 0.0, f[2]))
+    angle = atan2(-f[1], sqrt(f[0] * f[0] + f[2] * f[2]))
+    needed = min(STEEP_RAD, heel_angle(hip, toe, ahead, length, reach))
+    gap = angle - needed
+    if gap >= MARGIN_RAD:
+        return
+    raised = needed + (0.25 * (gap + MARGIN_RAD) ** 2 / MARGIN_RAD if gap > -MARGIN_RAD else 0.0)
+    c, s = _cos_sin(min(raised, STEEP_RAD))
+    f = (length * c * ahead[0], -length * s, length * c * ahead[2])
+    set3(row, TARGET, minus(toe, f))
+    set3(row, TILT, log(arc(unit(rotate(yaw(row[YAW]), f0)), unit(f))))
+    keep_foot(row, get3(row, TARGET), f, f0)
+
+
+@kernel
+def _cos_sin(angle: float) -> tuple[float, float]:
+    half = yaw(angle)
+    return half[0] * half[0] - half[2] * half[2], 2.0 * half[0] * half[2]
+
+
+@kernel
+def finish_foot(
+    row: FloatArray, foot: int, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray, ease_s: float
+) -> bool:  # fmt: skip
+    """Pose one leg, and let go of what it cannot keep; returns whether the ankle missed its target."""
+    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
+    p_hip, _, W_hip = below(hip, 0, root, quaternion_at(rotations, 0), legs, scale, rotations)
+    p_knee, _, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
+    p_ankle, _, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+    p_toe, _, _ = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
+    reach = norm(minus(p_knee, p_hip)) + norm(minus(p_ankle, p_knee))
+    soft, _ = own_stretch(norm(minus(p_ankle, p_hip)) / reach)
+    ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
+    if toe_down and not ankle_down:
+        raise_heel(row, foot, p_hip, minus(p_toe, p_ankle), soft * reach)
+    excess = norm(minus(get3(row, TARGET), p_hip)) - soft * reach
+    if ankle_down and excess > (MISS_M if toe_down else LOST_M):
+        row[ANKLE_BARRED] = 1.0
+    if (toe_down and not ankle_down and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
+        row[ANKLE_BARRED], row[TOE_BARRED] = 1.0, 1.0
+        row[LET_GO] = ease_s
+    turn = (row[TURN], row[TURN + 1], row[TURN + 2], row[TURN + 3])
+    return pose_leg(foot, get3(row, TARGET), turn, floor_y, scale, legs, root, rotations) > 0.0005
+
+
+@kernel
+def plant_step(
+    dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, options: PlantOptions, floor_y: float,
+    scale: float, legs: Legs, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
+) -> int:  # fmt: skip
+    """Plant the feet of one character in one frame, in place and without allocating.
+
+    Effectors are right ankle, right toe, left ankle, left toe, as in ``EFFECTORS``.
+
+    Args:
+        dt: time since the last frame [s].
+        planted: which effectors are to be held now ``(4,)``.
+        until_s: time ``(4,)`` [s] until the next plant of each effector starts; large if none is known.
+        landing: raw positions ``(4, 3)`` [m] in world that the effectors will have when those plants start.
+        options: edits and ease time.
+        floor_y: height of the floor [m].
+        scale: size of the character over that of ``legs``.
+        legs: of the skeleton.
+        state: memory ``(3, S)``, see ``plant_state``; zeros before the first frame.
+        root_position: ``(3,)`` [m] raw root, lowered if a leg does not reach.
+        rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
+
+    Returns:
+        Bits 0-3: effector is held. Bits 4, 5: the right, left ankle is farther than 0.5 mm from where it should be.
+    """
+    root = (root_position[0], root_position[1], root_position[2])
+    for foot in range(2):
+        guide_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y, scale, legs, root, rotations)
+    most = DROP_PART * scale * min(legs.reach[0], legs.reach[1])
+    drop = lowered(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
+    root_position[1] -= drop
+    root = (root[0], root[1] - drop, root[2])
+    flags = 0
+    for foot in range(2):
+        row = state[foot]
+        missed = finish_foot(row, foot, floor_y, scale, legs, root, rotations, options.ease_s)
+        flags |= (1 << (2 * foot)) * int(row[ANKLE_HELD]) | (2 << (2 * foot)) * int(row[TOE_HELD])
+        flags |= (16 << foot) * int(missed)
+    return flags
