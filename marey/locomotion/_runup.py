@@ -69,6 +69,7 @@ def plan_run_up(
     target_phase: float = 0.0,
     max_acceleration: float = MAX_ACCELERATION,
     max_cycles: int = MAX_CYCLES,
+    at_least_s: float = 0.0,
     method: str = "exact",
 ) -> RunUp:
     r"""Duration of the run-up: as many whole cycles as the acceleration allows ([Glardon2005]_ §III.3.2.2).
@@ -85,6 +86,7 @@ def plan_run_up(
         target_phase: phase of the take-off foot's heel strike.
         max_acceleration: [m/s²], the largest change of speed.
         max_cycles: more cycles than these are infeasible.
+        at_least_s: shortest duration.
         method: ``"exact"`` integrates the frequency, ``"glardon"`` takes the mean of both ends.
     """
     if not (np.isfinite(max_acceleration) and max_acceleration > 0.0):
@@ -94,7 +96,8 @@ def plan_run_up(
     first = (target_phase - phase) % 1.0
     if mean <= 0.0:
         return RunUp(0.0, first, (start[0], end[0]), (start[1], end[1]), is_feasible=False)
-    shortest = max(abs(end[0] - start[0]) / max_acceleration, abs(end[1] - start[1]) * SLOWEST_TYPE_CHANGE_S)
+    ramps = abs(end[0] - start[0]) / max_acceleration, abs(end[1] - start[1]) * SLOWEST_TYPE_CHANGE_S
+    shortest = max(*ramps, at_least_s)
     cycles = first + max(0, ceil(shortest * mean - first - 1e-9))
     is_feasible = cycles <= max_cycles + 1.0
     return RunUp(cycles / mean, cycles, (start[0], end[0]), (start[1], end[1]), is_feasible)

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.locomotion._engine_source import NEVER_S
-from marey.locomotion._model import EFFECTORS
+from marey.locomotion._model import EFFECTORS, EVENTS
 from marey.locomotion._transition_clip import BodyFrame, effectors
 from marey.skeleton import Skeleton
 
@@ -27,7 +27,15 @@ class Feet:
 
     def planted(self, time_s: float) -> BoolArray:
         """Which effectors are down ``(4,)``."""
-        return ((self.starts_s <= time_s) & (time_s < self.stops_s)).any(axis=1)
+        return np.any((self.starts_s <= time_s) & (time_s < self.stops_s), axis=1, keepdims=True)[:, 0]
+
+    def events(self, after_s: float, until_s: float) -> tuple[str, ...]:
+        """Names of the foot events after one time and not after another, in order."""
+        passed: list[tuple[float, str]] = []
+        for e, (start, stop) in enumerate(((0, 2), (1, 3), (4, 6), (5, 7))):
+            for times, name in ((self.starts_s[e], EVENTS[start]), (self.stops_s[e], EVENTS[stop])):
+                passed += [(float(t), name) for t in times if after_s < t <= until_s]
+        return tuple(name for _, name in sorted(passed))
 
     def coming(self, time_s: float, now: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Time to the start of the next plant ``(4,)`` [s] and its raw place ``(4, 3)``, ``now`` where none comes."""

@@ -1,0 +1,290 @@
+"""The jump machine: six states from walking to jumping and back."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.locomotion._engine_plan import Parameters
+from marey.locomotion._engine_source import RawFrame
+from marey.locomotion._machine_adapt import Approach, leap_for, plan_approach
+from marey.locomotion._machine_moment import MachineSnapshot, Moment, Plan
+from marey.locomotion._machine_parts import JumpBook, Walker
+from marey.locomotion._machine_request import JumpAnswer, JumpRequest
+from marey.locomotion._runup import MAX_ACCELERATION
+from marey.locomotion._standing_jump import plan_standing_jump, standing_feet
+from marey.locomotion._transition_clip import BodyFrame, effectors
+from marey.locomotion._transition_feet import Feet
+from marey.locomotion._transition_plan import leap_feet
+
+STATES: Final = ("neutral", "adapt", "blend-in", "jump", "blend-out", "restore")
+"""The six states of [Glardon2005]_ §III.3.4."""
+SAME_PHASE: Final = 1e-3  # [-] of a cycle: a heel strike as good as exact
+LONGEST_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
+RESTORE_ACCELERATION: Final = 0.5  # [m/s²]
+SHORTEST_RESTORE_S: Final = 0.5  # [s]
+TICK_S: Final = 0.02  # [s] between two looks at a character that comes to a stand
+NO_TIME: Final = 1e-12  # [s]
+
+
+class Machine:
+    """A source that walks, and jumps when asked to ([Glardon2005]_ §III.3.4).
+
+    Neutral, then adapt (ramp to the jump's own speed and gait, up to a heel strike), blend-in (to the toe off), jump
+    (to the landing), blend-out (to the other foot's toe off), restore (ramp back), neutral.
+
+    Steps are split where a state ends, so that the result does not depend on the frame rate. Requests during the
+    three middle states are queued, one at most, the last one wins; a request during restore starts anew and keeps
+    what is to be restored.
+    """
+
+    def __init__(self, walker: Walker, jumps: JumpBook) -> None:
+        self._walker, self._jumps = walker, jumps
+        self._now = Moment()
+
+    # Asking
+
+    def jump(
+        self,
+        length_m: float,
+        kind: str = "walk",
+        *,
+        height_m: float | None = None,
+        priority: str = "jump-parameters",
+        takeoff: tuple[float, float] | None = None,
+        foot: str = "right",
+        max_acceleration: float = MAX_ACCELERATION,
+    ) -> JumpAnswer:
+        """Ask for a jump.
+
+        Args:
+            length_m: from the take-off toe to the landing heel.
+            kind: ``"walk"`` or ``"run"``, a leap with that run-up; ``"standing"``, with both feet.
+            height_m: of a standing jump, how high the root rises; by default what goes with the length.
+            priority: ``"jump-parameters"`` changes the speed to what the jump needs; ``"jump-now"`` changes the jump to
+                what the present speed allows.
+            takeoff: point ``(x, z)`` [m] straight ahead where the toe of the take-off foot shall be.
+            foot: take-off foot, ``"right"`` or ``"left"``.
+            max_acceleration: of the run-up [m/s²].
+
+        Raises:
+            InputError: a number is not positive and finite, or no run-up fits.
+            UnknownNameError: no such kind, priority or foot.
+        """
+        request = JumpRequest(length_m, kind, height_m, priority, takeoff, foot, max_acceleration)
+        if self._now.stage == "leap":
+            self._now = replace(self._now, queued=request)
+            return JumpAnswer("queued", kind, length_m, foot, self.parameters.speed, 0.0, 0.0)
+        approach = plan_approach(self._walker, self._jumps, request)
+        self._adapt(approach)
+        made = approach.request
+        return JumpAnswer(
+            "planned", made.kind, made.length_m, made.foot, approach.speed, approach.duration_s, approach.cycles
+        )
+
+    def cancel(self) -> bool:
+        """Give up a jump that has not begun, or one that is queued; tells whether there was any."""
+        if self._now.stage == "adapt":
+            self._restore()
+            return True
+        was_queued = self._now.queued is not None
+        self._now = replace(self._now, queued=None)
+        return was_queued
+
+    def wish(self, parameters: Parameters, over_s: float) -> None:
+        """Change what the character shall go back to after the jump, and how fast."""
+        if self._now.stage == "neutral":
+            self._walker.go_to(parameters, over_s)
+            return
+        self._now = replace(self._now, wish=parameters, wish_over_s=over_s)
+        if self._now.stage == "restore":
+            self._restore()
+
+    # Reading
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a jump is under way, from its run-up to the return of the parameters."""
+        return self._now.stage != "neutral"
+
+    @property
+    def state(self) -> str:
+        """One of ``STATES``; the walker's own word in place of neutral."""
+        now = self._now
+        if now.plan is not None:
+            return now.plan.state(now.clock_s)
+        return self._walker.state if now.stage == "neutral" else now.stage
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters of the gait now; locked while jumping."""
+        return self._walker.parameters
+
+    @property
+    def target(self) -> Parameters:
+        """Parameters that were wished for."""
+        return self._walker.target if self._now.wish is None else self._now.wish
+
+    @property
+    def request(self) -> JumpRequest | None:
+        """The jump that is prepared or under way."""
+        return self._now.request
+
+    @property
+    def queued(self) -> JumpRequest | None:
+        """The jump that comes next."""
+        return self._now.queued
+
+    @property
+    def plan(self) -> Plan | None:
+        """The transition under way."""
+        return self._now.plan
+
+    @property
+    def phase(self) -> float:
+        """Phase of the gait."""
+        plan = self._now.plan
+        return self._walker.phase if plan is None else plan.gait_phase(self._now.clock_s)
+
+    @property
+    def position(self) -> FloatArray:
+        """Where the character is on the ground ``(x, z)`` [m]."""
+        plan = self._now.plan
+        return self._walker.position if plan is None else plan.carriage(self._now.clock_s)
+
+    @property
+    def heading_rad(self) -> float:
+        """Where it faces."""
+        return self._walker.heading_rad
+
+    # Moving
+
+    def advance(self, dt: float) -> tuple[str, ...]:
+        """Move on by ``dt`` [s]; returns the foot events that were passed."""
+        passed: tuple[str, ...] = ()
+        left = dt
+        while True:
+            step = min(left, max(self._now.deadline_s - self._now.clock_s, 0.0))
+            passed += self._move(step)
+            left -= step
+            if self._now.deadline_s - self._now.clock_s <= NO_TIME:
+                self._next()
+            elif left <= NO_TIME:
+                return passed
+
+    def frame(self) -> RawFrame:
+        """What the body looks like now, before foot plants; changes nothing."""
+        now = self._now
+        if now.plan is None or now.feet is None:
+            return self._walker.frame()
+        raw = now.plan.frame(now.clock_s)
+        feet = effectors(now.plan.skeleton, raw)
+        until, landing = now.feet.coming(now.clock_s, feet)
+        planted = now.feet.planted(now.clock_s)
+        return RawFrame(raw.root, raw.rotations, planted, until, landing, self.parameters.leg_length_m)
+
+    def snapshot(self) -> MachineSnapshot:
+        """All that :meth:`restore` needs."""
+        return MachineSnapshot(self._now, self._walker.snapshot())
+
+    def restore(self, snapshot: object) -> None:
+        """Come back to the moment of a snapshot."""
+        assert isinstance(snapshot, MachineSnapshot)
+        self._now = snapshot.moment
+        self._walker.restore(snapshot.walker)
+
+    # The states
+
+    def _move(self, step: float) -> tuple[str, ...]:
+        start = self._now.clock_s
+        self._now = replace(self._now, clock_s=start + step)
+        if self._now.feet is not None:
+            return self._now.feet.events(start, start + step)
+        return self._walker.advance(step)
+
+    def _next(self) -> None:
+        match self._now.stage:
+            case "adapt":
+                self._take_off()
+            case "leap":
+                self._land()
+            case _:
+                self._now = Moment()
+
+    def _adapt(self, approach: Approach) -> None:
+        wish = self.target
+        approach.start(self._walker)
+        self._now = Moment(
+            "adapt",
+            deadline_s=approach.duration_s,
+            latest_s=approach.duration_s + LONGEST_WAIT_S,
+            request=approach.request,
+            wish=wish,
+            wish_over_s=self._now.wish_over_s,
+        )
+
+    def _take_off(self) -> None:
+        now, wait = self._now, self._time_to_take_off()
+        if wait == 0.0:
+            self._leap()
+        elif now.clock_s + wait > now.latest_s:
+            warnings.warn("the run-up did not come to a heel strike in time; the jump was given up", stacklevel=2)
+            self._restore()
+        else:
+            self._now = replace(now, deadline_s=now.clock_s + wait)
+
+    def _time_to_take_off(self) -> float:
+        """Time until the jump may begin, 0 for now [s]: a heel strike of the right foot, or standing still."""
+        walker, request = self._walker, self._now.request
+        assert request is not None
+        if request.kind == "standing":
+            return 0.0 if walker.is_settled else TICK_S
+        now = walker.parameters
+        strike = float(walker.events(now.speed, now.run)[4 * request.side])
+        missing = (strike - walker.phase + SAME_PHASE) % 1.0 - SAME_PHASE
+        hertz = walker.frequency(now.speed, now.run)
+        return 0.0 if missing <= SAME_PHASE else missing / hertz if hertz > 0.0 else inf
+
+    def _leap(self) -> None:
+        plan, feet = self._planned()
+        self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
+
+    def _planned(self) -> tuple[Plan, Feet]:
+        walker, request, leg = self._walker, self._now.request, self.parameters.leg_length_m
+        assert request is not None
+        place, heading = walker.position, walker.heading_rad
+        if request.kind != "standing":
+            leap = leap_for(
+                walker, self._jumps, request, self.parameters.speed, position=place, heading_rad=heading
+            )  # fmt: skip
+            return leap, leap_feet(leap)
+        stand = BodyFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
+        clip = self._jumps.clip(request.kind, request.length_m, leg, height_m=request.height_m, side=request.side)
+        jump = plan_standing_jump(self._jumps.skeleton_for(leg), stand, clip, place, heading)
+        return jump, standing_feet(jump)
+
+    def _land(self) -> None:
+        now = self._now
+        assert now.plan is not None
+        self._walker.place(now.plan.end_phase, now.plan.end_position, now.plan.heading_rad)
+        self._now = replace(now, plan=None, feet=None)
+        if now.queued is None:
+            self._restore()
+            return
+        try:
+            self._adapt(plan_approach(self._walker, self._jumps, now.queued))
+        except InputError as error:
+            warnings.warn(f"the next jump was given up: {error}", stacklevel=2)
+            self._restore()
+
+    def _restore(self) -> None:
+        wish, now = self.target, self.parameters
+        change = abs(wish.speed - now.speed) / RESTORE_ACCELERATION
+        over = max(change, SHORTEST_RESTORE_S) if self._now.wish_over_s is None else self._now.wish_over_s
+        self._walker.go_to(wish, over)
+        self._now = Moment("restore", deadline_s=over, wish=wish)

@@ -1,0 +1,158 @@
+"""How a character gets ready for a jump: the speed, the gait and the heel strike from which it can take off."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.locomotion._machine_parts import JumpBook, Walker, frozen_gait
+from marey.locomotion._machine_request import JumpRequest
+from marey.locomotion._profile import SpeedProfile, plan_profile
+from marey.locomotion._runup import approach_speed, plan_run_up
+from marey.locomotion._transition import LeapPlan
+from marey.locomotion._transition_clip import RIGHT, forward
+from marey.locomotion._transition_plan import leap_feet, plan_leap
+
+STILL: Final = 0.05  # [m/s] slower than this is standing
+SHORTEST_RAMP_S: Final = 0.4  # [s] of a change of turn rate
+STOPPING: Final = 0.8  # [m/s²] before a standing jump
+NEAR: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Approach:
+    """What to do until the take-off."""
+
+    request: JumpRequest  # what will be jumped: clamped, or replaced by what fits
+    speed: float  # [m/s] at the take-off
+    run: float
+    duration_s: float
+    cycles: float
+    profile: SpeedProfile | None = None  # for a take-off at a given place
+
+    def start(self, walker: Walker) -> None:
+        """Let the walker change its parameters accordingly."""
+        goal = walker.parameters.but(speed=self.speed, run=self.run, turn_rate=0.0)
+        walker.go_to(goal, self.duration_s)
+        if self.profile is not None:
+            times = self.profile.times
+            walker.follow_plan(times, self.profile.speed(times), self.profile.run_at(times))
+
+
+def plan_approach(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
+    """Choose the run-up of a jump ([Glardon2005]_ §III.3.2).
+
+    Raises:
+        InputError: there is no run-up within the limits; the message says what to change.
+    """
+    request = fitted(walker, jumps, request)
+    if request.kind == "standing":
+        speed = walker.parameters.speed
+        return Approach(request, 0.0, 0.0, abs(speed) / STOPPING if abs(speed) > NEAR else 0.0, 0.0)
+    return _ramp(walker, jumps, request) if request.takeoff is None else _profiled(walker, jumps, request)
+
+
+def fitted(walker: Walker, jumps: JumpBook, request: JumpRequest) -> JumpRequest:
+    """Clamp the length to what the model knows, and under ``jump-now`` change the jump to what fits the gait."""
+    now = walker.parameters
+    if request.priority == "jump-now":
+        request = _fitting(now.speed, now.run, jumps, request, now.leg_length_m)
+    shortest, longest = jumps.limits_m(request.kind, now.leg_length_m)
+    length = min(max(request.length_m, shortest), longest)
+    if length != request.length_m and request.priority != "jump-now":
+        text = f"a {request.kind} jump of {request.length_m:.2f} m is outside {shortest:.2f} to {longest:.2f} m"
+        warnings.warn(f"{text}; jumping {length:.2f} m", stacklevel=2)
+    return replace(request, length_m=length)
+
+
+def _fitting(speed: float, run: float, jumps: JumpBook, request: JumpRequest, leg: float) -> JumpRequest:
+    if speed < STILL:
+        return replace(request, kind="standing")
+    kind = "run" if run > 0.5 else "walk"
+    wanted, tolerance = jumps.run_up(kind, request.length_m, leg)
+    if kind == request.kind and abs(speed - wanted) <= tolerance:
+        return request
+    return replace(request, kind=kind, length_m=jumps.length_for(kind, speed, leg))
+
+
+def _ramp(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
+    now = walker.parameters
+    speed, run = _goal(walker, jumps, request)[0], _share(request)
+    strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
+    least = SHORTEST_RAMP_S if abs(now.turn_rate) > NEAR else 0.0
+    run_up = plan_run_up(
+        walker.phase,
+        (now.speed, now.run),
+        (speed, run),
+        walker.frequency,
+        target_phase=strike,
+        max_acceleration=request.max_acceleration,
+        at_least_s=least,
+    )
+    if not run_up.is_feasible:
+        raise InputError(
+            f"the run-up to {speed:.1f} m/s would take {run_up.duration_s:.0f} s",
+            "Set a speed nearer to it first, or allow a larger max_acceleration",
+        )
+    return Approach(request, speed, run, run_up.duration_s, run_up.cycles)
+
+
+def _share(request: JumpRequest) -> float:
+    return 1.0 if request.kind == "run" else 0.0
+
+
+def _goal(walker: Walker, jumps: JumpBook, request: JumpRequest) -> tuple[float, ...]:
+    """Speeds at which the jump can be approached, the one nearest to the present first."""
+    leg = walker.parameters.leg_length_m
+    wanted, tolerance = jumps.run_up(request.kind, request.length_m, leg)
+    nearest = approach_speed(walker.parameters.speed, wanted, tolerance)
+    return nearest, wanted, wanted - tolerance, wanted + tolerance
+
+
+def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
+    """A speed profile whose last heel strike puts the take-off toe on its place."""
+    now, run = walker.parameters, _share(request)
+    assert request.takeoff is not None
+    ahead = float((np.array(request.takeoff) - walker.position) @ forward(walker.heading_rad))
+    reasons: list[str] = []
+    for speed in _goal(walker, jumps, request):
+        if speed < STILL:
+            continue
+        way = ahead - takeoff_offset(walker, jumps, request, speed)
+        strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
+        profile = plan_profile(
+            walker.frequency, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike
+        )
+        if profile.is_feasible:
+            return Approach(request, speed, run, profile.duration_s, profile.num_cycles, profile)
+        reasons.append(profile.status)
+    raise InputError(
+        f"no run-up ends at {request.takeoff}, {ahead:.2f} m ahead: {reasons[0]}", "Take off farther away, or slow down"
+    )
+
+
+def takeoff_offset(walker: Walker, jumps: JumpBook, request: JumpRequest, speed: float) -> float:
+    """How far the planted take-off toe will be ahead of the carriage at the heel strike [m]."""
+    plan = leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
+    toe = 1 if request.side == RIGHT else 3
+    return float(leap_feet(plan).places[toe, 0, 2])
+
+
+def leap_for(
+    walker: Walker,
+    jumps: JumpBook,
+    request: JumpRequest,
+    speed: float,
+    *,
+    position: FloatArray,
+    heading_rad: float,
+) -> LeapPlan:
+    """Plan the leap from a gait of a given speed [m/s] at a place ``(x, z)`` [m]."""
+    leg = walker.parameters.leg_length_m
+    clip = jumps.clip(request.kind, request.length_m, leg, height_m=request.height_m, side=request.side)
+    gait = frozen_gait(walker, speed, _share(request))
+    return plan_leap(jumps.skeleton_for(leg), gait, clip, position, heading_rad, side=request.side)
