@@ -8,6 +8,7 @@ from marey.base import InputError
 from marey.dynamics import ValidityReport
 from marey.studio._film import Film
 from marey.studio._task import Task
+from marey.studio._walk import Walk
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0)  # times real time
 
@@ -20,6 +21,7 @@ class Document:
     film: Film | None = None
     report: ValidityReport | None = None  # of the clip that is open, once it was checked
     task: Task | None = None  # a repair or a jump whose end was not seen yet
+    walk: Walk | None = None  # characters that are driven live, once there were any
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0
@@ -70,6 +72,11 @@ class Document:
         if what not in self.shown:
             raise InputError(f"there is no '{what}' to show", f"There are {', '.join(self.shown)}")
         self.shown[what] = bool(on)
+
+    @property
+    def live(self) -> Walk | None:
+        """The walk, if it is on the stage instead of the clip."""
+        return self.walk if self.walk is not None and self.walk.is_on else None
 
     @property
     def index(self) -> int:

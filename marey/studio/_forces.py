@@ -53,19 +53,21 @@ class Forces:
             return
         scene = self._scene
         self._arrows = scene.add_arrows(
-            "/stage/forces",
+            "/stage/clip/forces",
             _arrows(report, 0),
             GIVEN_COLOUR,
             shaft_radius=0.012,
             head_radius=0.03,
             head_length=0.07,
         )
-        self._pressure = scene.add_icosphere("/stage/pressure", radius=0.028, color=PRESSURE_COLOUR)
-        self._mass = scene.add_icosphere("/stage/mass", radius=0.035, color=MASS_COLOUR)
+        self._pressure = scene.add_icosphere("/stage/clip/pressure", radius=0.028, color=PRESSURE_COLOUR)
+        self._mass = scene.add_icosphere("/stage/clip/mass", radius=0.035, color=MASS_COLOUR)
         path = report.dynamics.com[:: max(1, report.num_frames // TRAIL_POINTS)].astype(np.float32)
         if len(path) > 1:
             pairs = np.stack([path[:-1], path[1:]], axis=1)
-            self._path = scene.add_line_segments("/stage/mass_path", points=pairs, colors=MASS_COLOUR, thickness=0.01)
+            self._path = scene.add_line_segments(
+                "/stage/clip/mass_path", points=pairs, colors=MASS_COLOUR, thickness=0.01
+            )
 
 
 def _arrows(report: ValidityReport, frame: int) -> Float32:

@@ -62,6 +62,8 @@ class TimelinePanel:
         self._play.on_click(_from_user(lambda: session.toggle_play()))
         self._speed.on_click(_from_user(lambda: session.set_speed(float(self._speed.value.rstrip("x")))))
         self._add_keys(gui, session)
+        self._panel = panel
+        self._is_small = False
         self._film: object = None
         self._report: object = None
 
@@ -73,6 +75,9 @@ class TimelinePanel:
     def refresh(self, document: Document) -> None:
         """Follow the playhead; the bars change only with the clip."""
         film = document.film
+        if (document.live is not None) != self._is_small:
+            self._is_small = not self._is_small
+            (self._panel.minimize if self._is_small else self._panel.expand)()
         if film is not None and (film is not self._film or document.report is not self._report):
             self._film, self._report = film, document.report
             self._slider.max = max(film.num_frames - 1, 1)

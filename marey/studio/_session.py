@@ -21,8 +21,11 @@ from marey.studio._physics import Physics
 from marey.studio._posing import Posing
 from marey.studio._shelf import Shelf, safe_name
 from marey.studio._stage import Stage
+from marey.studio._walk_panel import WalkPanel
+from marey.studio._walk_stage import WalkStage
 from marey.studio._worker import Worker
 
+BEHIND_M = ((2.3, 2.0, -3.6), (-0.5, 0.7, 0.6))  # where the camera is and looks while a character is driven
 PLAY_RATE_HZ = 30.0  # the page smooths between messages; more would only fill the wire
 
 
@@ -38,6 +41,8 @@ class Session:
         self._panels: tuple[Panel, ...] = ()
         self._posing: Posing | None = None
         self._physics: Physics | None = None
+        self._walking: WalkPanel | None = None
+        self._walk_stage = WalkStage(client.scene, self._clicked)
         self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
@@ -85,6 +90,12 @@ class Session:
         """Put a new clip on the shelf and on the stage; called by the worker."""
         self._open(self.shelf.put(label, lambda: motion))
 
+    def send(self, motion: Motion, name: str) -> None:
+        """Send a clip to the user as a file; called by the worker."""
+        path = Path(self._folder.name) / f"export{Path(name).suffix}"
+        _write(motion, path)
+        self._client.send_file_download(safe_name(name), path.read_bytes())
+
     def report(self, error: Exception) -> None:
         """Tell the user what went wrong; the page lives on."""
         if not isinstance(error, MareyError):
@@ -120,7 +131,9 @@ class Session:
             self._posing = Posing(gui, self._client.scene, self)
         with tabs.add_tab("Physics"):
             self._physics = Physics(gui, self)
-        self._panels = (*play, TimelinePanel(gui, self), self._physics)
+        with tabs.add_tab("Walk"):
+            self._walking = WalkPanel(gui, self)
+        self._panels = (*play, TimelinePanel(gui, self), self._physics, self._walking)
 
     def _open(self, label: str) -> None:
         try:
@@ -129,6 +142,8 @@ class Session:
             self._refresh()  # the picker goes back to what is on the stage
             raise
         self.document.open(label, film)
+        if self.document.walk is not None:
+            self.document.walk.is_on = False
         if self._posing is not None:
             self._posing.desk = None
         self._stage.load(film)
@@ -142,11 +157,17 @@ class Session:
         self.open_motion(path.name, load(path))
 
     def _step(self, frames: int) -> None:
+        if self.document.live is not None:
+            self.document.live.single_step()
+            return
         self.document.playing = False
         self.document.seek(self.document.index + frames)
 
     def _toggle(self) -> None:
         document = self.document
+        if document.live is not None:
+            document.live.is_running = not document.live.is_running
+            return
         at_end = document.film is not None and document.index >= document.film.num_frames - 1
         if not document.playing and at_end:
             document.seek(0.0)
@@ -156,33 +177,50 @@ class Session:
         film = self.document.film
         if film is None:
             raise InputError("no clip is open", "Open one first")
-        path = Path(self._folder.name) / f"export{suffix}"
-        _write(film, path)
-        name = safe_name(Path(self.document.label).stem + suffix)
-        self._client.send_file_download(name, path.read_bytes())
+        self.send(film.motion, Path(self.document.label).stem + suffix)
 
     def _change(self, edit: Callable[[], None]) -> None:
-        edit()
-        self._refresh()
+        try:
+            edit()
+        finally:
+            self._refresh()  # also after an edit that was refused: the page goes back to what is
 
     def _tick(self, seconds: float) -> None:
-        self.document.advance(seconds)
+        passing = self.document if self.document.live is None else self.document.live
+        passing.advance(seconds)
         self._refresh()
+
+    def _clicked(self, number: int) -> None:
+        if self._walking is not None:
+            self._walking.click(number)
 
     def _refresh(self) -> None:
         with self._client.atomic():
-            desk = None if self._posing is None else self._posing.desk
-            self._stage.draw(self.document, None if desk is None else desk.state.pose)
-            self._forces.draw(self.document)
+            self._draw()
             for panel in self._panels:
                 panel.refresh(self.document)
             if self._posing is not None:
                 self._posing.refresh()
         self._client.flush()
-        self._worker.set_ticking(self.document.playing)
+        walk = self.document.live
+        self._worker.set_ticking(self.document.playing if walk is None else walk.is_running)
+
+    def _draw(self) -> None:
+        desk = None if self._posing is None else self._posing.desk
+        walk = self.document.live
+        if walk is not None and desk is None:
+            self._stage.step_aside(walk.place() if self.document.shown["Follow"] else (0.0, 0.0), walk.view_rad)
+            self._walk_stage.draw(walk)
+            return
+        self._walk_stage.hide()
+        self._stage.draw(self.document, None if desk is None else desk.state.pose)
+        self._forces.draw(self.document)
 
     def _frame_body(self) -> None:
         film = self.document.film
+        if self.document.live is not None:
+            self._client.camera.position, self._client.camera.look_at = BEHIND_M
+            return
         if film is None:
             return
         x, _, z = (0.0, 0.0, 0.0) if self.document.shown["Follow"] else film.positions[self.document.index, 0]
@@ -191,12 +229,12 @@ class Session:
         self._client.camera.look_at = (x, 0.42 * size, z)
 
 
-def _write(film: Film, path: Path) -> None:
+def _write(motion: Motion, path: Path) -> None:
     if path.suffix == ".png":
         from marey.picture import film_strip, save_image
 
-        save_image(film_strip(film.motion), path)
+        save_image(film_strip(motion), path)
     else:
         from marey.io import save
 
-        save(film.motion, path)
+        save(motion, path)

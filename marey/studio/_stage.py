@@ -6,7 +6,7 @@ import numpy as np
 import viser
 
 from marey.base import IntArray
-from marey.skeleton import Pose
+from marey.skeleton import BodyMesh, Pose
 from marey.studio._document import Document
 from marey.studio._film import Film, Float32
 
@@ -27,7 +27,8 @@ class Stage:
         self._marks: viser.BatchedMeshHandle | None = None
         self._trail: viser.LineSegmentsHandle | None = None
         self._world = scene.add_frame("/stage", show_axes=False)
-        scene.add_grid(
+        self._clip = scene.add_frame("/stage/clip", show_axes=False)
+        self._ground = scene.add_grid(
             "/stage/ground",
             width=GROUND_M,
             height=GROUND_M,
@@ -53,7 +54,7 @@ class Stage:
         if len(trail) > 1:
             pairs = np.stack([trail[:-1], trail[1:]], axis=1)
             self._trail = self._scene.add_line_segments(
-                "/stage/trail", points=pairs, colors=TRAIL_COLOUR, thickness=0.012
+                "/stage/clip/trail", points=pairs, colors=TRAIL_COLOUR, thickness=0.012
             )
 
     def draw(self, document: Document, pose: Pose | None = None) -> None:
@@ -72,8 +73,21 @@ class Stage:
         self._draw_marks(film, frame, is_shown=document.shown["Contacts"] and pose is None)
         if self._trail is not None:
             self._trail.visible = document.shown["Trail"]
+        self._clip.visible = True
         root = film.positions[frame, 0]
-        self._world.position = (-root[0], 0.0, -root[2]) if document.shown["Follow"] else (0.0, 0.0, 0.0)
+        self._follow((float(root[0]), float(root[2])) if document.shown["Follow"] else (0.0, 0.0))
+
+    def step_aside(self, follow: tuple[float, float], heading_rad: float) -> None:
+        """Hide the clip; keep a place (x, z) [m] of the world in the middle and a heading pointing away."""
+        self._clip.visible = False
+        self._follow(follow, heading_rad)
+
+    def _follow(self, place: tuple[float, float], heading_rad: float = 0.0) -> None:
+        """Move the world under the camera; the ground comes along by whole metres, so that it has no end."""
+        (x, z), cos, sin = place, np.cos(heading_rad), np.sin(heading_rad)
+        self._world.wxyz = (float(np.cos(0.5 * heading_rad)), 0.0, float(-np.sin(0.5 * heading_rad)), 0.0)
+        self._world.position = (float(sin * z - cos * x), 0.0, float(-sin * x - cos * z))
+        self._ground.position = (float(round(x)), 0.0, float(round(z)))
 
     def _draw_marks(self, film: Film, frame: int, *, is_shown: bool) -> None:
         if self._marks is None:
@@ -90,15 +104,15 @@ class Stage:
         self._bones, self._marks, self._trail, self._film = {}, None, None, None
 
     def _add_bone(self, film: Film, joint: int) -> viser.BatchedMeshHandle:
-        vertices, faces = _part(film, joint)
+        vertices, faces = part_of(film.body, joint)
         name = film.motion.skeleton.names[joint]
         return self._scene.add_batched_meshes_simple(
-            f"/stage/body/{joint}",
+            f"/stage/clip/body/{joint}",
             vertices=vertices,
             faces=faces,
             batched_wxyzs=film.wxyz[0, joint][None],
             batched_positions=film.positions[0, joint][None],
-            batched_colors=BODY_COLOUR[_side(name)],
+            batched_colors=BODY_COLOUR[side_of(name)],
             lod="off",
         )
 
@@ -106,9 +120,9 @@ class Stage:
         count = len(film.contact_names)
         if count == 0:
             return None
-        vertices, faces = _disc()
+        vertices, faces = disc()
         return self._scene.add_batched_meshes_simple(
-            "/stage/contacts",
+            "/stage/clip/contacts",
             vertices=vertices,
             faces=faces,
             batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
@@ -120,12 +134,12 @@ class Stage:
         )
 
 
-def _part(film: Film, joint: int) -> tuple[Float32, IntArray]:
+def part_of(body: BodyMesh, joint: int) -> tuple[Float32, IntArray]:
     """Vertices and faces of what one joint carries, renumbered from zero."""
-    mine = film.body.joints == joint
+    mine = body.joints == joint
     number = np.cumsum(mine) - 1
-    faces = film.body.faces[mine[film.body.faces].all(axis=1)]
-    return film.body.vertices[mine].astype(np.float32), number[faces]
+    faces = body.faces[mine[body.faces].all(axis=1)]
+    return body.vertices[mine].astype(np.float32), number[faces]
 
 
 def _on_ground(points: Float32) -> Float32:
@@ -134,7 +148,8 @@ def _on_ground(points: Float32) -> Float32:
     return flat
 
 
-def _disc(corners: int = 20) -> tuple[Float32, IntArray]:
+def disc(corners: int = 20) -> tuple[Float32, IntArray]:
+    """A round mark on the ground."""
     angle = np.linspace(0.0, 2.0 * np.pi, corners, endpoint=False)
     rim = DISC_RADIUS_M * np.stack([np.sin(angle), np.zeros(corners), np.cos(angle)], axis=1)
     vertices = np.concatenate([[[0.0, 0.0, 0.0]], rim]).astype(np.float32)
@@ -143,7 +158,7 @@ def _disc(corners: int = 20) -> tuple[Float32, IntArray]:
     return vertices, faces
 
 
-def _side(name: str) -> str:
+def side_of(name: str) -> str:
     """Left or right by the joint's name, for colour only."""
     low = name.lower()
     if "left" in low or low.startswith(("l_", "lh", "lt", "lf")):

@@ -1,0 +1,213 @@
+"""Groups of widgets of the Walk tab. Each tells edits of the walk, and follows what the walk says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import degrees, radians
+from typing import Any, Final
+
+import viser
+
+from marey.studio._walk import JUMP_RANGES, Walk
+from marey.studio._walker import MAX_OVER_S, RANGES
+
+Tell = Callable[[str, Callable[[Walk], None]], None]  # a key, under which the newest wins, and the edit
+GAITS: Final = {"Stand": (0.0, 0.0), "Walk": (1.3, 0.0), "Run": (3.0, 1.0)}  # speed [m/s], share of running
+LABELS: Final = {
+    "speed": ("Speed [m/s]", 0.05, 1.0),  # label, step on the page, page units in one SI unit
+    "run": ("Walk to run", 0.05, 1.0),
+    "turn_rate": ("Turn [°/s]", 1.0, degrees(1.0)),
+    "leg_length_m": ("Leg [m]", 0.01, 1.0),
+}
+
+
+class Field:
+    """A slider with its number: it follows the walk, and never overwrites a hand that moves it."""
+
+    def __init__(self, slider: viser.GuiSliderHandle[float], page_units: float = 1.0) -> None:
+        self.slider, self._units = slider, page_units
+        self._known = float(slider.value)
+
+    def on_user(self, tell: Callable[[float], None]) -> None:
+        """Call back with the value in SI, read at the moment the user moved it."""
+
+        def handle(event: Any) -> None:
+            if event.client is not None:
+                tell(float(self.slider.value) / self._units)
+
+        self.slider.on_update(handle)
+
+    def heard(self, value: float) -> None:
+        """Remember what the page shows by now."""
+        self._known = value * self._units
+
+    def show(self, value: float) -> None:
+        """Set the slider if the page shows another value."""
+        step = float(self.slider.step)
+        shown = round(round(value * self._units / step) * step, 6)
+        if not abs(shown - self._known) < 0.5 * step:
+            self._known = shown
+            self.slider.value = shown
+
+
+class Cast:
+    """Who walks, and who is driven."""
+
+    def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
+        self._who = gui.add_dropdown("Drive", options=("Walker 1",))
+        self._change = gui.add_button_group("Character", options=("Add one", "Remove it"))
+        self._who.on_update(_when_user(lambda: self._select(tell)))
+        self._change.on_click(_when_user(lambda: self._add_or_remove(tell)))
+
+    def refresh(self, walk: Walk) -> None:
+        """List the characters."""
+        names = tuple(walker.name for walker in walk.walkers)
+        if self._who.options != names:
+            self._who.options = names
+        if self._who.value != walk.driven.name:
+            self._who.value = walk.driven.name
+
+    def _select(self, tell: Tell) -> None:
+        name = self._who.value
+        tell("select", lambda walk: walk.select(name))
+
+    def _add_or_remove(self, tell: Tell) -> None:
+        edit = Walk.add if self._change.value == "Add one" else Walk.remove
+        tell("cast", edit)
+
+
+class Drive:
+    """Speed, gait, turning, size, and how long a change takes."""
+
+    def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
+        self._gait = gui.add_button_group("Gait", options=tuple(GAITS))
+        self._fields = {what: self._add(gui, what) for what in LABELS}
+        self._over = gui.add_number("Reach in [s]", 1.0, min=0.0, max=MAX_OVER_S, step=0.1)
+        self._gait.on_click(_when_user(lambda: self._choose(tell)))
+        self._over.on_update(_when_user(lambda: self._take_time(tell)))
+        for what, field in self._fields.items():
+            field.on_user(partial(self._ask, tell, what))
+
+    def refresh(self, walk: Walk) -> None:
+        """Show what the driven character was asked for."""
+        for what, field in self._fields.items():
+            field.show(walk.driven.asked[what])
+        if self._over.value != walk.over_s:
+            self._over.value = walk.over_s
+
+    def _add(self, gui: viser.GuiApi, what: str) -> Field:
+        label, step, units = LABELS[what]
+        low, high = (round(units * bound / step) * step for bound in RANGES[what])
+        start = 0.9 if what == "leg_length_m" else 0.0
+        return Field(gui.add_slider(label, low, high, step, start), units)
+
+    def _ask(self, tell: Tell, what: str, value: float) -> None:
+        def edit(walk: Walk) -> None:
+            self._fields[what].heard(value)
+            walk.driven.ask(what, value, walk.over_s)
+
+        tell(what, edit)
+
+    def _choose(self, tell: Tell) -> None:
+        speed, run = GAITS.get(self._gait.value, (0.0, 0.0))
+
+        def edit(walk: Walk) -> None:
+            walk.driven.ask("run", run, walk.over_s)
+            walk.driven.ask("speed", speed, walk.over_s)
+
+        tell("gait", edit)
+
+    def _take_time(self, tell: Tell) -> None:
+        seconds = float(self._over.value)
+        tell("over", lambda walk: walk.take_time(seconds))
+
+
+class Style:
+    """A weight for each style of the model; its sliders come with the model."""
+
+    def __init__(self, gui: viser.GuiApi, folder: viser.GuiFolderHandle, tell: Tell) -> None:
+        self._gui, self._folder, self._tell = gui, folder, tell
+        self._fields: dict[str, Field] = {}
+
+    def refresh(self, walk: Walk) -> None:
+        """Show the weights of the driven character."""
+        if not self._fields:
+            with self._folder:
+                self._fields = {name: self._add(name) for name in walk.driven.styles}
+        for name, field in self._fields.items():
+            field.show(walk.driven.styles[name])
+
+    def _add(self, name: str) -> Field:
+        field = Field(self._gui.add_slider(name, 0.0, 1.0, 0.05, 0.0))
+        field.on_user(partial(self._ask, name))
+        return field
+
+    def _ask(self, name: str, weight: float) -> None:
+        def edit(walk: Walk) -> None:
+            self._fields[name].heard(weight)
+            walk.driven.ask_style(name, weight, walk.over_s)
+
+        self._tell(f"style {name}", edit)
+
+
+class Actions:
+    """Jumps and obstacles."""
+
+    def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
+        longest = max(high for _, high in JUMP_RANGES.values())
+        self._length = gui.add_slider("Length [m]", 0.2, longest, 0.05, 1.0)
+        self._kind = gui.add_dropdown("From a", options=tuple(JUMP_RANGES))
+        jump = gui.add_button("Jump", icon=viser.Icon.JUMP_ROPE)
+        drop = gui.add_button("Drop an obstacle", icon=viser.Icon.BARRIER_BLOCK)
+        self._undo = gui.add_button_group("Never mind", options=("Cancel jump", "Clear boxes"))
+        jump.on_click(_when_user(lambda: self.jump(tell)))
+        drop.on_click(_when_user(lambda: tell("drop", Walk.drop_obstacle)))
+        self._undo.on_click(_when_user(lambda: self._never_mind(tell)))
+
+    def jump(self, tell: Tell) -> None:
+        """Ask for the jump that the widgets describe."""
+        length, kind = float(self._length.value), self._kind.value
+        tell("jump", lambda walk: walk.jump(length, kind))
+
+    def _never_mind(self, tell: Tell) -> None:
+        is_jump = self._undo.value == "Cancel jump"
+        tell("cancel" if is_jump else "clear", Walk.cancel_jump if is_jump else Walk.clear_obstacles)
+
+    def refresh(self, walk: Walk) -> None:
+        """Nothing here depends on the walk."""
+
+
+class Looks:
+    """What is drawn, and whether feet are held."""
+
+    def __init__(self, gui: viser.GuiApi, tell: Tell, shown: dict[str, bool]) -> None:
+        self._boxes = {what: gui.add_checkbox(what, initial_value=on) for what, on in shown.items()}
+        self._plants = gui.add_checkbox("Hold feet", initial_value=True)
+        for what, box in self._boxes.items():
+            box.on_update(_when_user(partial(self._show, tell, what)))
+        self._plants.on_update(_when_user(lambda: self._hold(tell)))
+
+    def refresh(self, walk: Walk) -> None:
+        """Tick what is shown."""
+        for what, box in self._boxes.items():
+            box.value = walk.shown[what]
+        self._plants.value = walk.driven.engine.plants
+
+    def _show(self, tell: Tell, what: str) -> None:
+        on = self._boxes[what].value
+        tell(f"show {what}", lambda walk: walk.show(what, on))
+
+    def _hold(self, tell: Tell) -> None:
+        on = self._plants.value
+        tell("plants", lambda walk: walk.driven.hold_feet(on))
+
+
+def turn_step(walk: Walk, degrees_per_s: float) -> None:
+    """Turn more to one side; no time to reach it beyond what the engine needs."""
+    walk.driven.ask("turn_rate", walk.driven.asked["turn_rate"] + radians(degrees_per_s), 0.2)
+
+
+def _when_user(handler: Callable[[], None]) -> Callable[[Any], None]:
+    """Ignore events that our own assignments cause: they come without a client."""
+    return lambda event: handler() if event.client is not None else None

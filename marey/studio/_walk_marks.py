@@ -1,0 +1,174 @@
+"""Marks of the live walk on the ground and in the air: footprints, targets, ghosts, obstacles with their decision."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import viser
+
+from marey.base import FloatArray, IntArray
+from marey.studio._film import Float32
+from marey.studio._stage import disc
+from marey.studio._walk import GHOST_TIMES_S, Walk
+from marey.studio._walker import KEPT_PRINTS, Dropped, Print
+
+GHOST_COLOUR, GROUND_COLOUR = np.array([60, 85, 125]), np.array([225, 228, 233])
+TARGET_COLOUR, TAKEOFF_COLOUR = (220, 120, 0), (130, 10, 110)
+OBSTACLE_COLOUR: Final = {"jump": (110, 160, 90), "round": (200, 120, 60)}
+PRINT_COLOUR: Final = {"left": (128, 40, 14), "right": (8, 44, 112)}  # dark: the lamp brightens the ground
+HIDDEN: Final = 1e-4  # scale of an instance that shows nothing
+PRINT_Y_M, TARGET_Y_M = 0.004, 0.010
+NUM_TARGETS: Final = 5  # four effectors and a take-off
+HEEL_M, TOE_M = (-0.03, 0.034), (0.155, 0.045)  # place along the sole from the ankle, and radius, at the model's size
+
+
+class Footprints:
+    """Where feet stood, right and left in their colours; sent anew only when a foot comes down."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._scene = scene
+        self._node: viser.BatchedMeshHandle | None = None
+        self._shown: tuple[Print, ...] = ()
+
+    def draw(self, walk: Walk) -> None:
+        """Lay the prints of everybody."""
+        prints = tuple(p for walker in walk.walkers for p in walker.prints) if walk.shown["Footprints"] else ()
+        if prints == self._shown:
+            return
+        self._shown = prints
+        room = KEPT_PRINTS * len(walk.walkers)
+        if self._node is None or len(self._node.batched_positions) != room:
+            self._node = _instances(self._scene, "/stage/walk/prints", sole(), room, PRINT_COLOUR["left"])
+        rows = [(p.ankle[0], PRINT_Y_M, p.ankle[1]) for p in prints]
+        self._node.batched_positions = _padded(np.array(rows).reshape(-1, 3), room, 0.0)
+        yaw = np.array([np.arctan2(p.toe[0] - p.ankle[0], p.toe[1] - p.ankle[1]) for p in prints])
+        self._node.batched_wxyzs = _padded(yaws(yaw), room, 0.5)
+        self._node.batched_scales = _padded(
+            np.array([p.leg_length_m for p in prints]) / walk.leg_length_m, room, HIDDEN
+        )
+        colours = np.array([PRINT_COLOUR[p.side] for p in prints]).reshape(-1, 3)
+        self._node.batched_colors = _padded(colours, room, 200).astype(np.uint8)
+
+
+class Targets:
+    """Where the driven character's ankles and toes are held or will land, and its take-off."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._node = _instances(scene, "/stage/walk/targets", disc(), NUM_TARGETS, TARGET_COLOUR)
+        self._node.batched_colors = np.array([TARGET_COLOUR] * 4 + [TAKEOFF_COLOUR], dtype=np.uint8)
+
+    def draw(self, walk: Walk) -> None:
+        """Put a mark at each goal."""
+        self._node.visible = walk.shown["Targets"]
+        if not walk.shown["Targets"]:
+            return
+        goals, is_held = walk.driven.goals()
+        takeoff = walk.driven.takeoff()
+        places, scales = np.zeros((NUM_TARGETS, 3)), np.full(NUM_TARGETS, HIDDEN)
+        places[:4], places[:4, 1], scales[:4] = goals, TARGET_Y_M, np.where(is_held, 0.55, HIDDEN)
+        if takeoff is not None:
+            places[4], scales[4] = (takeoff[0], TARGET_Y_M, takeoff[1]), 1.6
+        self._node.batched_positions = places.astype(np.float32)
+        self._node.batched_scales = scales.astype(np.float32)
+
+
+class Ghosts:
+    """Postures that the driven character will take, as thin figures; the later, the paler."""
+
+    def __init__(self, scene: viser.SceneApi, parents: IntArray) -> None:
+        self._bones = np.flatnonzero(parents >= 0)
+        self._parents = parents[self._bones]
+        share = np.linspace(0.0, 0.6, len(GHOST_TIMES_S))[:, None]
+        colours = (1.0 - share) * GHOST_COLOUR + share * GROUND_COLOUR
+        count = len(self._bones) * len(GHOST_TIMES_S)
+        self._node = scene.add_line_segments(
+            "/stage/walk/ghosts",
+            points=np.zeros((count, 2, 3), dtype=np.float32),
+            colors=np.repeat(np.repeat(colours, len(self._bones), axis=0)[:, None], 2, axis=1).astype(np.uint8),
+            thickness=0.012,
+            visible=False,
+        )
+
+    def draw(self, walk: Walk) -> None:
+        """Ask the engine what comes."""
+        self._node.visible = walk.shown["Ghosts"]
+        if walk.shown["Ghosts"]:
+            poses = [walk.driven.engine.predict(tau).joint_positions() for tau in GHOST_TIMES_S]
+            segments = [np.stack([p[self._bones], p[self._parents]], axis=1) for p in poses]
+            self._node.points = np.concatenate(segments).astype(np.float32)
+
+
+class Obstacles:
+    """Boxes on the ground, each with a label that tells what its character decided."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._scene = scene
+        self._nodes: dict[int, tuple[viser.BoxHandle, viser.LabelHandle]] = {}
+
+    def draw(self, walk: Walk) -> None:
+        """Add what is new, take away what is gone, tell decisions."""
+        present = {dropped.number: dropped for walker in walk.walkers for dropped in walker.obstacles}
+        for number in set(self._nodes) - set(present):
+            for node in self._nodes.pop(number):
+                node.remove()
+        for number, dropped in present.items():
+            if number not in self._nodes:
+                self._nodes[number] = self._add(dropped)
+            box, label = self._nodes[number]
+            colour = OBSTACLE_COLOUR.get(dropped.decision, (150, 150, 150))
+            if label.text != dropped.words:
+                box.color, label.text = colour, dropped.words
+
+    def _add(self, dropped: Dropped) -> tuple[viser.BoxHandle, viser.LabelHandle]:
+        obstacle = dropped.obstacle
+        (x, z), (length, width), height = obstacle.position, obstacle.size, obstacle.height_m
+        box = self._scene.add_box(
+            f"/stage/walk/obstacles/{dropped.number}",
+            dimensions=(width, height, length),
+            wxyz=yaws(np.array([obstacle.heading_rad]))[0],
+            position=(x, 0.5 * height, z),
+        )
+        label = self._scene.add_label(
+            f"/stage/walk/obstacles/{dropped.number}/words", "", position=(0.0, 0.35, 0.0), anchor="bottom-center"
+        )
+        return box, label
+
+
+def sole(corners: int = 10) -> tuple[Float32, IntArray]:
+    """A foot's outline: the hull of a heel and of a ball, seen from above, toes towards +Z."""
+    half = np.linspace(-0.5 * np.pi, 0.5 * np.pi, corners)
+    ends = ((TOE_M, half), (HEEL_M, half + np.pi))
+    rim = [(r * np.sin(a), 0.0, place + r * np.cos(a)) for (place, r), angles in ends for a in angles]
+    ring = np.arange(1, len(rim) - 1)
+    faces = np.stack([np.zeros_like(ring), ring, ring + 1], axis=1)
+    return np.array(rim, dtype=np.float32), faces
+
+
+def yaws(angle_rad: FloatArray) -> FloatArray:
+    """Rotations about +Y ``(N, 4)`` wxyz."""
+    half, zero = 0.5 * angle_rad, np.zeros_like(angle_rad)
+    return np.stack([np.cos(half), zero, np.sin(half), zero], axis=-1)
+
+
+def _padded(rows: FloatArray, count: int, value: float) -> Float32:
+    full = np.full((count, *rows.shape[1:]), value, dtype=np.float32)
+    full[: len(rows)] = rows
+    return full
+
+
+def _instances(
+    scene: viser.SceneApi, name: str, mesh: tuple[Float32, IntArray], count: int, colour: tuple[int, int, int]
+) -> viser.BatchedMeshHandle:
+    return scene.add_batched_meshes_simple(
+        name,
+        vertices=mesh[0],
+        faces=mesh[1],
+        batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
+        batched_positions=np.zeros((count, 3), dtype=np.float32),
+        batched_scales=np.full(count, HIDDEN, dtype=np.float32),
+        batched_colors=np.tile(np.array(colour, dtype=np.uint8), (count, 1)),
+        lod="off",
+        side="double",
+        cast_shadow=False,
+    )

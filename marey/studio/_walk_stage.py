@@ -1,0 +1,118 @@
+"""The live walk in the scene: a body for each character, and what lies round them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import viser
+
+from marey.base import IntArray
+from marey.skeleton import BodyMesh, Skeleton, capsule_mesh, capsules, joint_frames
+from marey.studio._film import Float32
+from marey.studio._stage import BODY_COLOUR, part_of, side_of
+from marey.studio._walk import Walk
+from marey.studio._walk_marks import Footprints, Ghosts, Obstacles, Targets
+
+PALE: Final = 0.6  # share of grey in the colours of characters that are not driven
+GREY: Final = np.array([200, 202, 206])
+NAME_ROOM_M: Final = 0.22  # from the head joint to the name
+
+
+class WalkStage:
+    """Owns its scene nodes; :meth:`draw` moves them."""
+
+    def __init__(self, scene: viser.SceneApi, clicked: Callable[[int], None]) -> None:
+        self._scene, self._clicked = scene, clicked
+        self._root = scene.add_frame("/stage/walk", show_axes=False, visible=False)
+        self._bodies: Bodies | None = None
+        self._marks: tuple[Footprints | Targets | Ghosts | Obstacles, ...] = ()
+
+    def hide(self) -> None:
+        """Leave the stage to the clip."""
+        self._root.visible = False
+
+    def draw(self, walk: Walk) -> None:
+        """Show everybody where they are now."""
+        self._root.visible = True
+        if self._bodies is None:
+            skeleton = walk.model.skeleton
+            self._bodies = Bodies(self._scene, skeleton, self._clicked)
+            ghosts = Ghosts(self._scene, skeleton.parents)
+            self._marks = (Footprints(self._scene), Targets(self._scene), ghosts, Obstacles(self._scene))
+        self._bodies.draw(walk)
+        for mark in self._marks:
+            mark.draw(walk)
+
+
+class Bodies:
+    """One node a body part, one instance a character: a crowd costs no more messages than one."""
+
+    def __init__(self, scene: viser.SceneApi, skeleton: Skeleton, clicked: Callable[[int], None]) -> None:
+        self._scene, self._clicked = scene, clicked
+        self._mesh: BodyMesh = capsule_mesh(capsules(skeleton))
+        self._joints: IntArray = np.unique(self._mesh.joints)
+        self._colours = {int(j): np.array(BODY_COLOUR[side_of(skeleton.names[j])]) for j in self._joints}
+        self._nodes: dict[int, viser.BatchedMeshHandle] = {}
+        self._names: list[viser.LabelHandle] = []
+        self._painted: tuple[int, int] = (0, 0)  # how many there are, who is driven
+
+    def draw(self, walk: Walk) -> None:
+        """Place all of them."""
+        places, wxyz = _frames(walk)
+        scales = np.array([w.engine.leg_length_m / walk.leg_length_m for w in walk.walkers], dtype=np.float32)
+        if len(walk.walkers) != self._painted[0]:
+            self._cast(walk)
+        for joint, node in self._nodes.items():
+            node.batched_positions = places[:, joint]
+            node.batched_wxyzs = wxyz[:, joint]
+            node.batched_scales = scales
+        if self._painted != (len(walk.walkers), walk.selected):
+            self._paint(walk)
+        head = walk.model.skeleton.index("head")
+        for name, place, size in zip(self._names, places[:, head], scales, strict=True):
+            name.position = (float(place[0]), float(place[1] + NAME_ROOM_M * size), float(place[2]))
+
+    def _cast(self, walk: Walk) -> None:
+        """New nodes for another number of characters."""
+        for node in (*self._nodes.values(), *self._names):
+            node.remove()
+        count = len(walk.walkers)
+        self._nodes = {int(joint): self._add(int(joint), count) for joint in self._joints}
+        self._names = [
+            self._scene.add_label(f"/stage/walk/name_{i}", walker.name, anchor="bottom-center", visible=count > 1)
+            for i, walker in enumerate(walk.walkers)
+        ]
+
+    def _add(self, joint: int, count: int) -> viser.BatchedMeshHandle:
+        vertices, faces = part_of(self._mesh, joint)
+        node = self._scene.add_batched_meshes_simple(
+            f"/stage/walk/body/{joint}",
+            vertices=vertices,
+            faces=faces,
+            batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
+            batched_positions=np.zeros((count, 3), dtype=np.float32),
+            batched_scales=np.ones(count, dtype=np.float32),
+            batched_colors=np.tile(self._colours[joint].astype(np.uint8), (count, 1)),
+            lod="off",
+        )
+        if count > 1:
+            node.on_click(lambda event: self._clicked(event.instance_index or 0))
+        return node
+
+    def _paint(self, walk: Walk) -> None:
+        """The driven character in full colours, the others pale."""
+        self._painted = (len(walk.walkers), walk.selected)
+        pale = np.full((len(walk.walkers), 1), PALE)
+        pale[walk.selected] = 0.0
+        for joint, node in self._nodes.items():
+            node.batched_colors = ((1.0 - pale) * self._colours[joint] + pale * GREY).astype(np.uint8)
+
+
+def _frames(walk: Walk) -> tuple[Float32, Float32]:
+    """World frames of every joint of everybody, ``(n, J, 3)`` and ``(n, J, 4)``."""
+    poses = [walker.pose for walker in walk.walkers]
+    frames = [joint_frames(p.skeleton, p.root_position[None], p.rotations.wxyz[None]) for p in poses]
+    places = np.concatenate([place for place, _ in frames]).astype(np.float32)
+    return places, np.concatenate([rotation.wxyz for _, rotation in frames]).astype(np.float32)

@@ -1,0 +1,184 @@
+"""One character that is driven live: its engine, what was asked of it, its footprints, obstacles and take."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.lie import SO3
+from marey.motion import Contacts, Motion
+from marey.skeleton import Pose, Skeleton
+
+if TYPE_CHECKING:
+    from marey.locomotion import Engine, Obstacle
+
+RATE_HZ: Final = 60.0  # the engine takes equal steps, so that a take has an even rate
+KEPT_PRINTS: Final = 28  # footprints that stay on the ground
+MAX_TAKE_S: Final = 600.0
+MAX_OVER_S: Final = 10.0
+TIMING_MEMORY: Final = 0.95  # of the running mean of step times
+CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
+FEET: Final = {"right": ("right_ankle", "right_foot", 0), "left": ("left_ankle", "left_foot", 2)}
+RANGES: Final = {  # what the page may ask for, in SI
+    "speed": (0.0, 6.0),
+    "run": (0.0, 1.0),
+    "turn_rate": (-1.5, 1.5),
+    "leg_length_m": (0.45, 1.35),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Where a foot stood: ankle and toe on the ground, (x, z) [m]."""
+
+    side: str
+    ankle: tuple[float, float]
+    toe: tuple[float, float]
+    leg_length_m: float
+    is_flat: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dropped:
+    """An obstacle on the ground and what was decided about it."""
+
+    number: int
+    obstacle: Obstacle
+    decision: str  # jump or round
+    words: str
+
+
+@dataclass(slots=True)
+class Take:
+    """What was recorded, frame by frame."""
+
+    skeleton: Skeleton
+    roots: list[FloatArray] = field(default_factory=list[FloatArray])
+    rotations: list[FloatArray] = field(default_factory=list[FloatArray])
+    contacts: list[BoolArray] = field(default_factory=list[BoolArray])
+
+    def append(self, pose: Pose, contacts: BoolArray) -> None:
+        """Keep a frame, up to MAX_TAKE_S."""
+        if len(self.roots) < MAX_TAKE_S * RATE_HZ:
+            self.roots.append(pose.root_position)
+            self.rotations.append(pose.rotations.wxyz)
+            self.contacts.append(contacts.copy())
+
+    @property
+    def seconds(self) -> float:
+        """How long it is by now."""
+        return len(self.roots) / RATE_HZ
+
+    def motion(self) -> Motion:
+        """The take as a clip with its contact track."""
+        if len(self.roots) < 2:
+            raise InputError("nothing was recorded", "Press 'Record' and let the character walk")
+        contacts = Contacts(CONTACT_NAMES, np.stack(self.contacts))
+        return Motion(self.skeleton, RATE_HZ, np.stack(self.roots), SO3(np.stack(self.rotations)), contacts)
+
+
+class Walker:
+    """Commands of one character. A value that is no number is refused; one outside its range is held at the end."""
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.name, self.engine = name, engine
+        self.pose = engine.step(0.0)
+        self.asked = {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "leg_length_m": engine.leg_length_m}
+        self.styles: dict[str, float] = {}
+        self.obstacles: list[Dropped] = []
+        self.prints: deque[Print] = deque(maxlen=KEPT_PRINTS)
+        self.take: Take | None = None
+        self.is_recording = False
+        self.step_ms = 0.0
+        self._standing: dict[str, Print | None] = dict.fromkeys(FEET)
+
+    def ask(self, what: str, value: float, over_s: float = 0.0) -> None:
+        """Go to a speed [m/s], a share of running, a turn rate [rad/s] or a leg length [m] within a time."""
+        if what not in RANGES:
+            raise UnknownNameError("control", what, "a character", RANGES)
+        if what == "leg_length_m" and self.is_recording:
+            raise InputError("the size cannot change while recording", "Stop the recording first")
+        held = within(value, RANGES[what], what)
+        self.engine.set(**{what: held}, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
+        self.asked[what] = held
+
+    def ask_style(self, name: str, weight: float, over_s: float = 0.0) -> None:
+        """Give one style another weight; weights are shares, their sum does not matter."""
+        if name not in self.styles:
+            raise UnknownNameError("style", name, "the model", self.styles)
+        wanted = {**self.styles, name: within(weight, (0.0, 1.0), name)}
+        self.engine.set(style=wanted, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
+        self.styles = wanted
+
+    def ask_more(self, what: str, step: float) -> None:
+        """Change a value by a step, at once."""
+        self.ask(what, self.asked[what] + step)
+
+    def hold_feet(self, on: bool) -> None:
+        """Hold feet on the ground while they stand, or show the motion as the model gives it."""
+        self.engine.plants = bool(on)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass by one step of the engine."""
+        start = perf_counter()
+        self.pose = self.engine.step(seconds)
+        spent_ms = 1e3 * (perf_counter() - start)
+        self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
+        self._note_prints()
+        if self.is_recording and self.take is not None:
+            self.take.append(self.pose, self.engine.contacts)
+
+    def record(self, on: bool) -> None:
+        """Begin a new take, or end it."""
+        if on:
+            self.take = Take(self.engine.skeleton)
+        self.is_recording = on
+
+    def finished_take(self) -> Motion:
+        """End the take and give it as a clip."""
+        self.is_recording = False
+        return (self.take or Take(self.engine.skeleton)).motion()
+
+    def goals(self) -> tuple[FloatArray, BoolArray]:
+        """Where ankles and toes are held ``(4, 3)`` [m], and which are."""
+        return self.engine.plant_goals, self.engine.contacts
+
+    def takeoff(self) -> tuple[float, float] | None:
+        """Where the coming jump leaves the ground, (x, z) [m]."""
+        return self.engine.takeoff
+
+    def notes(self) -> list[str]:
+        """What the page should know: values that the engine holds back."""
+        return list(self.engine.notes)
+
+    def _note_prints(self) -> None:
+        """A foot that comes down leaves a print, at the first moment when all of it is down."""
+        places, names = self.pose.joint_positions(), self.pose.skeleton.names
+        contacts = self.engine.contacts
+        for side, (ankle, toe, first) in FEET.items():
+            before, flat = self._standing[side], bool(contacts[first] and contacts[first + 1])
+            if not contacts[first] and not contacts[first + 1]:
+                self._standing[side] = None
+            elif before is None or (flat and not before.is_flat):
+                heel, ball = (_ground_place(places[names.index(joint)]) for joint in (ankle, toe))
+                now = Print(side, heel, ball, self.engine.leg_length_m, flat)
+                if before is not None and before in self.prints:
+                    self.prints.remove(before)
+                self.prints.append(now)
+                self._standing[side] = now
+
+
+def _ground_place(point: FloatArray) -> tuple[float, float]:
+    return float(point[0]), float(point[2])
+
+
+def within(value: float, bounds: tuple[float, float], what: str) -> float:
+    """The value inside its range; a page may send any number."""
+    if not np.isfinite(value):
+        raise InputError(f"{what} is not a number")
+    return float(np.clip(value, *bounds))
