@@ -1,6 +1,7 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
-from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays
+from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
+from marey.locomotion._model_file import load_model
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion._script import Action, JumpAction, Script, Transition
 from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
@@ -14,9 +15,11 @@ __all__ = [
     "FrequencyTable",
     "GaitArrays",
     "JumpAction",
+    "LocomotionModel",
     "Script",
     "SpeedProfile",
     "Transition",
+    "load_model",
     "load_script",
     "parse_script",
     "plan_profile",

@@ -1,0 +1,62 @@
+"""The list of clips that a locomotion model is fitted on, and of those that judge it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from marey.base import InputError, MissingFileError, UnknownNameError, parse_toml, read_toml_text, records_of
+from marey.locomotion._model import GAITS
+
+SHIPPED: Final = Path(__file__).parents[1] / "samples" / "locomotion.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialGroup:
+    """Clips of one subject in one gait."""
+
+    subject: str
+    gait: str
+    train: tuple[str, ...]  # names of clips, without folder and suffix
+    test: tuple[str, ...] = ()
+    rate_hz: float | None = None  # where the files' own is wrong
+
+    def __post_init__(self) -> None:
+        if self.gait not in GAITS:
+            raise UnknownNameError("gait", self.gait, "a manifest", GAITS)
+        both = set(self.train) & set(self.test)
+        if both:
+            raise InputError(f"clip '{min(both)}' trains and tests", "Keep it in one list")
+        if not self.train and not self.test:
+            raise InputError("a group of no clip", "Give train or test")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All groups of a fit."""
+
+    groups: tuple[TrialGroup, ...]
+    default_style: tuple[str, ...] = ()  # subjects whose even mixture is the model's own style
+
+    def clips(self, split: str) -> list[tuple[TrialGroup, str]]:
+        """Every clip of a split (``"train"`` or ``"test"``) with its group."""
+        return [(group, clip) for group in self.groups for clip in (group.train if split == "train" else group.test)]
+
+
+def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
+    """Read a manifest; by default that of the shipped model.
+
+    Raises:
+        FormatError: the file breaks its form, with the line.
+        MissingFileError: there is none.
+    """
+    file = SHIPPED if path is None else Path(path)
+    if not file.is_file():
+        raise MissingFileError(str(file))
+    data, place = parse_toml(read_toml_text(file, "a manifest"), str(file))
+    groups = records_of(data, "group", TrialGroup, place)
+    if not groups:
+        place.fail("the manifest has no [[group]]", "Name at least one group of clips")
+    return Manifest(groups)

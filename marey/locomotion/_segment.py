@@ -1,0 +1,197 @@
+"""From a captured clip to its motion units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.kinematics import retarget
+from marey.locomotion._cycles import Cycle, centred, closed, closing_residual, resampled, straightened, warped_phases
+from marey.locomotion._units import Unit
+from marey.motion import GaitCycle, Motion, align_to_ground, gait_cycles, headings, lowpass
+from marey.skeleton import HUMAN, Skeleton, foot_points, leg_length, role_map
+
+NUM_FRAMES: Final = 50  # of a unit; the thesis has 25, half as many as a run needs
+MIN_FRAMES: Final = 60  # a clip of fewer holds no cycle worth trusting
+SMOOTHING_HZ: Final = {"walk": 8.0, "run": 12.0}
+MAX_RESIDUAL_RAD: Final = float(np.deg2rad(22.0))  # of a leg joint between the ends of a cycle
+MAX_JUMP_RAD: Final = float(np.deg2rad(40.0))  # between two frames at 120 Hz: a flip of Euler angles
+SLIDE_S: Final = 0.08  # how far the end of a cycle may slide to meet its start
+MAX_SIDEWAYS_RAD: Final = float(np.deg2rad(20.0))  # between where the body faces and where it goes
+LEG: Final = tuple(f"{side}_{part}" for side in ("left", "right") for part in ("hip", "knee", "ankle"))
+LIMBS: Final = (*LEG, *(f"{side}_{part}" for side in ("left", "right") for part in ("shoulder", "elbow")))
+ANKLE_SHARE: Final = 0.039 / 0.491  # height of the ankle over thigh and shank, [Winter2009]_ fig. 4.1
+LANDED_SHARE: Final = 0.03  # [-] of the leg: a sole this near its stance has struck
+FLIGHT_SHARE: Final = 0.03  # [-] of the cycle that both feet must be up in a run
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A cycle that was left out, and why."""
+
+    clip: str
+    start: int
+    stop: int
+    reason: str
+
+
+def performer_leg(skeleton: Skeleton) -> float:
+    """Leg length [m] of a performer: thigh, shank and the height of the ankle."""
+    return leg_length(skeleton, role_map(skeleton)) * (1.0 + ANKLE_SHARE)
+
+
+def clip_units(
+    motion: Motion, subject: str, gait: str, *, num_frames: int = NUM_FRAMES, skeleton: Skeleton = HUMAN
+) -> tuple[list[Unit], list[Rejected]]:
+    """All regular, straight cycles of a clip as units on ``skeleton``, and those that were left out.
+
+    Args:
+        motion: any clip of a body with legs.
+        subject: who moves.
+        gait: ``"walk"`` or ``"run"``; cycles of the other kind (told by flight) are left out.
+        num_frames: of every unit.
+        skeleton: the canonical human.
+
+    Raises:
+        InputError: the clip is too short to hold a cycle.
+    """
+    if motion.num_frames < MIN_FRAMES:
+        raise InputError(f"clip '{motion.name}' has {motion.num_frames} frames", f"Give {MIN_FRAMES} or more")
+    body = align_to_ground(retarget(motion, skeleton, contacts=False))
+    smooth = lowpass(body, SMOOTHING_HZ[gait]) if body.rate_hz > 2.5 * SMOOTHING_HZ[gait] else body
+    leg_m = performer_leg(motion.skeleton)
+    units: list[Unit] = []
+    rejected: list[Rejected] = []
+    for cycle in gait_cycles(body):
+        found = _unit(smooth, body, cycle, num_frames)
+        if isinstance(found, str):
+            rejected.append(Rejected(motion.name, cycle.start, cycle.stop, found))
+            continue
+        unit = replace(found, subject=subject, gait=gait, clip=motion.name, leg_length_m=leg_m)
+        unit = scaled_speed(unit, performer_leg(skeleton))
+        units.append(unit)
+    return units, rejected
+
+
+def scaled_speed(unit: Unit, leg_m: float) -> Unit:
+    """Speed as the performer had it, and normalised so that equal Froude numbers are equal speeds.
+
+    The cycle was measured on the model's body, all lengths scaled by the legs: ``speed_mps`` comes in on that body.
+    """
+    ratio = leg_m / unit.leg_length_m  # lengths on the model's body over lengths on the performer's
+    own = unit.speed_mps / ratio
+    return replace(unit, speed_mps=own, speed_n=own * np.sqrt(ratio) / leg_m)
+
+
+def _unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int) -> Unit | str:
+    """One unit on the body it was captured on, or why not; the right foot strikes at its first frame."""
+    start, stop, opposite = _strikes(body, cycle)
+    turn = (headings(body)[start:stop] - cycle.heading_rad + np.pi) % (2.0 * np.pi) - np.pi
+    if abs(float(np.mean(turn))) > MAX_SIDEWAYS_RAD:
+        return "sideways or backwards"
+    if stop >= body.num_frames or start < 0 or stop - start < 20:
+        return "cut off"
+    joints = [body.skeleton.index(name) for name in LIMBS]
+    turns = _steps(body.rotations.wxyz[start : stop + 1][:, joints])
+    if turns.max() > MAX_JUMP_RAD:
+        return f"a flip of {np.rad2deg(turns.max()):.0f} degrees"
+    stop = _best_end(smooth, start, stop)
+    legs = [body.skeleton.index(name) for name in LEG]
+    residual = closing_residual(smooth.rotations.wxyz[start], smooth.rotations.wxyz[stop])[legs].max()
+    if residual > MAX_RESIDUAL_RAD:
+        return f"its ends differ by {np.rad2deg(residual):.0f} degrees"
+    cut = slice(start, stop + 1)
+    straight = straightened(smooth.root_positions[cut], smooth.rotations.wxyz[cut], cycle.heading_rad)
+    part = (opposite - start) / (stop - start)
+    even = _rolled(resampled(closed(*straight), warped_phases(num_frames, part)), cycle.side)
+    root = centred(even.root) - np.array([0.0, _floor(body, cut), 0.0])
+    duration = (stop - start) / body.rate_hz
+    chord = smooth.root_positions[stop] - smooth.root_positions[start]
+    speed = float(np.hypot(chord[0], chord[2])) / duration
+    return Unit(
+        root / performer_leg(body.skeleton),
+        even.wxyz,
+        "",
+        "",
+        0.0,
+        cycle.speed_mps if cycle.is_treadmill else speed,
+        0.0,
+        duration,
+        start=start,
+        stop=stop,
+        side=cycle.side,
+        opposite=part if cycle.side == "right" else 1.0 - part,
+    )
+
+
+def _rolled(cycle: Cycle, side: str) -> Cycle:
+    """A cycle that begins with a left strike, rolled so that the right strike inside it comes first."""
+    if side == "right":
+        return cycle
+    half = len(cycle.root) // 2
+    return Cycle(np.roll(cycle.root, -half, axis=0), np.roll(cycle.wxyz, -half, axis=0))
+
+
+def _best_end(motion: Motion, start: int, stop: int) -> int:
+    """Slide the end of a cycle to the frame whose pose is nearest to its start."""
+    reach = round(SLIDE_S * motion.rate_hz)
+    last = min(stop + reach, motion.num_frames - 1)
+    legs = [motion.skeleton.index(name) for name in LEG]
+    wxyz = motion.rotations.wxyz[:, legs]
+    costs = [np.square(closing_residual(wxyz[start], wxyz[i])).sum() for i in range(stop - reach, last + 1)]
+    return stop - reach + int(np.argmin(costs))
+
+
+def _steps(wxyz: FloatArray) -> FloatArray:
+    """Angle ``(F - 1, J)`` [rad] from each frame to the next."""
+    dots = np.abs(np.einsum("fji,fji->fj", wxyz[1:], wxyz[:-1]))
+    return 2.0 * np.arccos(np.minimum(dots, 1.0))
+
+
+def sole_heights(motion: Motion) -> dict[str, FloatArray]:
+    """Height ``(F,)`` [m] of the lower of heel and ball, by side."""
+    feet = foot_points(motion.skeleton)
+    heights = feet.positions(*motion.joint_frames())[..., 1]
+    sides = ("left", "right")
+    return {s: heights[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
+
+
+def _strikes(motion: Motion, cycle: GaitCycle) -> tuple[int, int, int]:
+    """Frames of start, stop and opposite strike, moved from the farthest reach to where the sole meets the ground."""
+    heights = sole_heights(motion)
+    other = "left" if cycle.side == "right" else "right"
+    start = _landing(heights[cycle.side], cycle.start, motion)
+    stop = _landing(heights[cycle.side], cycle.stop, motion)
+    return start, stop, _landing(heights[other], cycle.opposite, motion)
+
+
+def _landing(height: FloatArray, peak: int, motion: Motion) -> int:
+    """First frame after the foot reached farthest at which its sole is near the ground of the coming stance."""
+    span = round(0.25 * motion.rate_hz)
+    ahead = height[peak : peak + span]
+    near = float(ahead.min()) + LANDED_SHARE * performer_leg(motion.skeleton)
+    down = np.flatnonzero(ahead <= near)
+    return peak + int(down[0]) if len(down) else peak
+
+
+def _floor(motion: Motion, cut: slice) -> float:
+    """Height [m] of the ground under one cycle: where soles are at their lowest, both feet alike."""
+    heights = sole_heights(motion)
+    return float(np.mean([np.percentile(heights[side][cut], 10.0) for side in heights]))
+
+
+def is_flying(unit: Unit, skeleton: Skeleton) -> bool:
+    """Both soles are off the ground for a part of the cycle: a run."""
+    motion = Motion(skeleton, 100.0, unit.root * performer_leg(skeleton), _so3(unit.wxyz))
+    heights = np.stack(list(sole_heights(motion).values()))
+    up = heights.min(axis=0) > np.percentile(heights, 10.0) + LANDED_SHARE * performer_leg(skeleton)
+    return bool(up.mean() > FLIGHT_SHARE)
+
+
+def _so3(wxyz: FloatArray):  # noqa: ANN202
+    from marey.lie import SO3
+
+    return SO3(wxyz)
