@@ -1,0 +1,226 @@
+"""Jumps in captured clips: where they are, and each as a stretch of poses with its foot events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.kinematics import retarget
+from marey.locomotion._segment import performer_leg
+from marey.motion import Motion, centre_of_mass, feet_down, headings, lowpass, mirror, place
+from marey.skeleton import Skeleton, contact_points
+
+SMOOTHING_HZ: Final = 12.0  # [Hz] [Glardon2005]_ §II.2.1 of the specification: 12 Hz for jumps
+LANDED_TOGETHER_S: Final = 0.16  # two feet that leave or land within this time do so together
+STILL_MPS: Final = 0.10  # [m/s] a body slower than this stands
+UPRIGHT_M: Final = 0.04  # [m] a body this near its greatest height stands upright
+LONGEST_CROUCH_S: Final = 1.6
+LONGEST_REST_S: Final = 1.8
+SHORTEST_GAP_S: Final = 0.05  # [s] a foot that seems up for less has stayed down
+SHORTEST_STANCE_S: Final = 0.09  # [s] a foot that is down for less has only brushed the ground
+SHORTEST_TAIL_S: Final = 0.06  # how long a leap must be seen after its landing foot has left
+SIDES: Final = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedJump:
+    """A stretch of a clip on the model's body, heading +Z, ground at zero, the root above the origin at its start.
+
+    ``knots`` are the instants [s] that all jumps of a kind share: for a leap start, toe off, heel strike and end, for
+    a standing jump also the lowest crouch before and after. Times are those of a body of the model's size.
+    """
+
+    motion: Motion
+    knots: FloatArray  # (M,) [s]
+    events: FloatArray  # (8,) [s] in the order of EVENTS; of a standing jump: take-off of both feet, landing of both
+    length_m: float  # ball of the foot that leaves to heel of the foot that lands, along the heading
+    flight_s: float  # negative: both feet were down together for so long
+    rise_m: float  # of the centre of mass above toe off
+    speed_mps: float  # mean of the root, start to the landing foot's toe off
+    subject: str = ""
+    clip: str = ""
+    is_mirrored: bool = False
+
+
+def on_body(motion: Motion, skeleton: Skeleton) -> Motion:
+    """A clip on the model's body, time stretched with the root of the size so that it falls as before."""
+    size = performer_leg(skeleton) / performer_leg(motion.skeleton)
+    body = retarget(motion, skeleton)
+    smooth = lowpass(body, SMOOTHING_HZ) if body.rate_hz > 2.5 * SMOOTHING_HZ else body
+    return replace(smooth, contacts=body.contacts, rate_hz=body.rate_hz / np.sqrt(size))
+
+
+def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJump]:
+    """Leaps from one foot to the other, all as from right to left (the others are mirrored).
+
+    Args:
+        body: a clip from :func:`on_body`.
+        with_steps: also steps without flight, as in walking.
+    """
+    down = _down(body)
+    for side, other in (SIDES, SIDES[::-1]):
+        for start, off in _runs(down[side]):
+            lands = [run for run in _runs(down[other]) if off - _frames(body, 0.25) < run[0] and run[0] > start]
+            later = [run[0] for run in _runs(down[side]) if run[0] > off]
+            if not lands or start == 0 or lands[0][0] - off > _frames(body, 0.9):
+                continue
+            land, leave = lands[0]
+            end = later[0] if later else body.num_frames - 1
+            if (end < leave + SHORTEST_TAIL_S * body.rate_hz and not later) or end <= land or (later and end < land):
+                continue
+            if land <= off and not with_steps:
+                continue
+            yield _leap(body, side, (start, off, land, leave, end))
+
+
+def _leap(body: Motion, side: str, frames: tuple[int, int, int, int, int]) -> CapturedJump:
+    start, off, land, leave, end = frames
+    if side == "left":
+        body = mirror(body)
+    local = _local(body, start, end, (off, land))
+    middle = 0.5 * (off + land)
+    toe_off, strike = (off, land) if land > off else (middle, middle)
+    knots = (np.array([start, toe_off, strike, end]) - start) / body.rate_hz
+    right = _stance(body, "right", start, off)
+    left = _stance(body, "left", land, min(leave, end))
+    events = (np.array([*right, *left]) - start) / body.rate_hz
+    jump = _measured(local, knots, events, (off - start, land - start, leave - start), ("right",), ("left",))
+    return replace(jump, is_mirrored=side == "left")
+
+
+def find_standing_jumps(body: Motion) -> Iterator[CapturedJump]:
+    """Jumps from both feet to both feet, from rest to rest."""
+    down = _down(body)
+    speed = np.linalg.norm(np.gradient(centre_of_mass(body), axis=0), axis=1) * body.rate_hz
+    reach = _frames(body, LANDED_TOGETHER_S)
+    for _, left_off in _runs(down["left"]):
+        rights = [run[1] for run in _runs(down["right"]) if abs(run[1] - left_off) <= reach]
+        lands = [[run[0] for run in _runs(down[side]) if run[0] >= left_off] for side in SIDES]
+        if not rights or not lands[0] or not lands[1] or abs(lands[0][0] - lands[1][0]) > reach:
+            continue
+        off, land = max(left_off, rights[0]), min(lands[0][0], lands[1][0])
+        if land - off < _frames(body, 0.1) or land >= body.num_frames - 1:
+            continue
+        yield _standing(body, speed, off, land)
+
+
+def _standing(body: Motion, speed: FloatArray, off: int, land: int) -> CapturedJump:
+    height = centre_of_mass(body)[:, 1]
+    first = max(0, off - _frames(body, LONGEST_CROUCH_S))
+    last = min(body.num_frames - 1, land + _frames(body, LONGEST_REST_S))
+    low = first + 2 + int(np.argmin(height[first + 2 : off]))
+    before, after = height[first:low], height[land + 2 : last]
+    start = first + _last(before > before.max() - UPRIGHT_M, speed[first:low] < STILL_MPS)
+    sunk = land + 1 + int(np.argmin(height[land + 1 : land + _frames(body, 0.5)]))
+    after = height[sunk + 2 : last + 1]
+    rests = _last((after > after[-1] - UPRIGHT_M)[::-1], (speed[sunk + 2 : last + 1] < STILL_MPS)[::-1])
+    end = last - rests
+    local = _local(body, start, end, (off, land))
+    knots = (np.array([start, low, off, land, sunk, end]) - start) / body.rate_hz
+    before = np.mean([_stance(body, side, start, off) for side in SIDES], axis=0)
+    after = np.mean([_stance(body, side, land, end) for side in SIDES], axis=0)
+    events = np.clip((np.array([*before, *after]) - start) / body.rate_hz, 0.0, knots[-1])
+    events[[0, 1, 3, 4, 6, 7]] = knots[[0, 0, 2, 3, 5, 5]]
+    return _measured(local, knots, events, (off - start, land - start, end - start), SIDES, SIDES)
+
+
+def _local(body: Motion, start: int, end: int, flight: tuple[int, int]) -> Motion:
+    """The stretch heading +Z, ground at zero on both sides of the flight, from above the origin."""
+    off, land = min(flight), max(flight)
+    way = (centre_of_mass(body)[land] - centre_of_mass(body)[off]) * [1.0, 0.0, 1.0]
+    facing = float(headings(body)[off])
+    is_far = np.linalg.norm(way) > 0.25
+    heading = float(np.arctan2(way[0], way[2])) if is_far else facing
+    turned = place(body, (0.0, 0.0), facing - heading, frame=off)
+    cut = turned[start : end + 1]
+    heights = _sole_heights(turned).min(axis=1)
+    floors = [float(np.min(heights[a : b + 1])) for a, b in ((start, off), (land, end))]
+    floor = np.interp(np.arange(start, end + 1), [off, max(land, off + 1)], floors)
+    root = cut.root_positions - cut.root_positions[0] * [1.0, 0.0, 1.0] - floor[:, None] * [0.0, 1.0, 0.0]
+    return replace(cut, root_positions=root)
+
+
+def _measured(
+    local: Motion,
+    knots: FloatArray,
+    events: FloatArray,
+    frames: tuple[int, int, int],
+    leaving: tuple[str, ...],
+    landing: tuple[str, ...],
+) -> CapturedJump:
+    off, land, leave = frames
+    com = centre_of_mass(local)
+    rise = float(com[off : max(land, off + 1), 1].max() - com[off, 1])
+    last = min(leave, local.num_frames - 1)
+    speed = float(np.linalg.norm((local.root_positions[last] - local.root_positions[0])[[0, 2]])) / (
+        last / local.rate_hz
+    )
+    length = jump_length(local, off, land, leaving, landing)
+    return CapturedJump(local, knots, ordered(events), length, (land - off) / local.rate_hz, rise, speed)
+
+
+def jump_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], landing: tuple[str, ...]) -> float:
+    """Way [m] along +Z from the ball of the foot that leaves at ``off`` to the heel of the foot that lands."""
+    positions, turns = local.joint_frames()
+    points = contact_points(local.skeleton)
+    feet = points.positions(positions, turns)[..., 2]
+    toes = [positions[max(off - 1, 0), local.skeleton.index(f"{side}_foot"), 2] for side in leaving]
+    heels = [feet[land, points.index(f"{side}_heel")] for side in landing]
+    return float(np.mean(heels) - np.mean(toes))
+
+
+def ordered(events: FloatArray) -> FloatArray:
+    """Events in their order: what comes too early waits for the one before."""
+    return np.maximum.accumulate(events)
+
+
+def _stance(body: Motion, side: str, start: int, stop: int) -> tuple[float, float, float, float]:
+    """Frames at which heel and toe come down and go up in one stance: heel strike, toe strike, heel off, toe off."""
+    if body.contacts is None:
+        return start, start, stop, stop
+    heel, toe = (np.flatnonzero(body.contacts.track(f"{side}_{part}")[start:stop]) for part in ("heel", "toe"))
+    toe_on = start + int(toe[0]) if len(toe) else start
+    heel_off = start + int(heel[-1]) + 1 if len(heel) else toe_on
+    return start, toe_on, min(heel_off, stop), stop
+
+
+def _sole_heights(motion: Motion) -> FloatArray:
+    """Heights ``(F, 4)`` [m] of heels and balls above the world's zero."""
+    points = contact_points(motion.skeleton)
+    feet = [points.index(f"{side}_{part}") for side in SIDES for part in ("heel", "toe")]
+    return points.positions(*motion.joint_frames())[:, feet, 1]
+
+
+def _down(body: Motion) -> dict[str, BoolArray]:
+    assert body.contacts is not None  # on_body detects them
+    flags = feet_down(body.contacts)
+    return {side: _without_short(flags[:, k], body) for k, side in enumerate(SIDES)}
+
+
+def _without_short(flags: BoolArray, body: Motion) -> BoolArray:
+    """Flags without short gaps, then without short runs."""
+    out = flags.copy()
+    for value, shortest_s in ((True, SHORTEST_GAP_S), (False, SHORTEST_STANCE_S)):
+        for start, stop in _runs(out != value):
+            if stop - start < shortest_s * body.rate_hz and start > 0 and stop < len(out):
+                out[start:stop] = value
+    return out
+
+
+def _runs(flags: BoolArray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _last(upright: BoolArray, still: BoolArray) -> int:
+    """Last frame that is upright and still, or else the last that is upright."""
+    both = np.flatnonzero(upright & still)
+    return int(both[-1]) if len(both) else int(np.flatnonzero(upright)[-1])
+
+
+def _frames(body: Motion, seconds: float) -> int:
+    return round(seconds * body.rate_hz)

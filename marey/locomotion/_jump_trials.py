@@ -1,0 +1,71 @@
+"""Which captured trials teach which kind of jump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from marey.base import InputError, MissingFileError
+from marey.io import load
+from marey.library import Library
+from marey.motion import Motion
+
+KINDS: Final = ("walk", "run", "standing")
+
+TRIALS: Final[Mapping[str, tuple[str, ...]]] = {
+    "walk": ("133_04", "38_03", "16_58", "35_01", "07_01", "07_04", "39_09"),
+    "run": ("49_04", "49_05", "127_21", "127_27", "127_30", "127_38", "75_04", "38_03", "16_35", "16_55", "35_17")
+    + ("35_19", "09_01", "09_05", "02_03", "78_06", "127_06", "127_08", "143_01"),
+    "standing": tuple(f"118_{i:02d}" for i in (1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 23))
+    + ("118_24", "118_25", "118_26", "118_27", "118_28", "118_30", "83_40", "83_42", "83_48", "91_39", "91_40", "91_44")
+    + ("16_01", "16_05", "16_07", "16_10", "13_11", "13_19"),
+}
+"""Trials of the CMU database by kind: leaps, and strides of walks and runs as their short end."""
+
+RATES: Final[Mapping[str, float]] = {"75": 60.0, "141": 60.0, "143": 60.0}
+"""Frames per second of subjects whose files say 120 Hz but fall as at 60."""
+
+Loader = Callable[[str], Motion]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLoader:
+    """Trials by name from a folder of motion files."""
+
+    folder: Path
+    rates: Mapping[str, float]
+
+    def __call__(self, name: str) -> Motion:
+        """Read the trial ``name``, at its true rate."""
+        for suffix in (".bvh", ".amc"):
+            found = sorted(self.folder.rglob(f"{name}{suffix}"))
+            if found:
+                return load(found[0], rate_hz=self.rates.get(name, self.rates.get(subject_of(name))))
+        raise MissingFileError(str(self.folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
+
+
+def loader_of(source: str | Path | Library | Loader, rates: Mapping[str, float] = RATES) -> Loader:
+    """How to get a trial by its name from a folder, a library, or a function that does it."""
+    if isinstance(source, str | Path):
+        return FolderLoader(Path(source), rates)
+    if isinstance(source, Library):
+        return lambda name: source.load(source.find(name).id)
+    if callable(source):
+        return source
+    raise InputError(f"no trials in a {type(source).__name__}", "Give a folder, a library or a function of the name")
+
+
+def subject_of(trial: str) -> str:
+    """The performer of a trial: what stands before the underscore."""
+    return trial.partition("_")[0]
+
+
+def chosen_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
+    """Trials by kind: those given, the default for kinds that are not."""
+    given = {kind: tuple(names) for kind, names in (manifest or {}).items()}
+    for kind in given:
+        if kind not in KINDS:
+            raise InputError(f"'{kind}' is no kind of jump", f"Use {', '.join(KINDS)}")
+    return {kind: given.get(kind, TRIALS[kind]) for kind in KINDS}
