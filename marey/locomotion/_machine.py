@@ -12,7 +12,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame
-from marey.locomotion._machine_adapt import Approach, leap_for, plan_approach
+from marey.locomotion._machine_adapt import Approach, clip_for, leap_for, plan_approach
 from marey.locomotion._machine_moment import MachineSnapshot, Moment, Plan
 from marey.locomotion._machine_parts import JumpBook, Walker
 from marey.locomotion._machine_request import JumpAnswer, JumpRequest
@@ -255,7 +255,7 @@ class Machine:
         self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
 
     def _planned(self) -> tuple[Plan, Feet]:
-        walker, request, leg = self._walker, self._now.request, self.parameters.leg_length_m
+        walker, request = self._walker, self._now.request
         assert request is not None
         place, heading = walker.position, walker.heading_rad
         if request.kind != "standing":
@@ -264,8 +264,8 @@ class Machine:
             )  # fmt: skip
             return leap, leap_feet(leap)
         stand = BodyFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
-        clip = self._jumps.clip(request.kind, request.length_m, leg, height_m=request.height_m, side=request.side)
-        jump = plan_standing_jump(self._jumps.skeleton_for(leg), stand, clip, place, heading)
+        clip, body = clip_for(walker, self._jumps, request), self._jumps.skeleton_for(self.parameters.leg_length_m)
+        jump = plan_standing_jump(body, stand, clip, place, heading)
         return jump, standing_feet(jump)
 
     def _land(self) -> None:

@@ -14,7 +14,7 @@ from marey.locomotion._machine_request import JumpRequest
 from marey.locomotion._profile import SpeedProfile, plan_profile
 from marey.locomotion._runup import approach_speed, plan_run_up
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, forward
+from marey.locomotion._transition_clip import RIGHT, JumpClip, forward
 from marey.locomotion._transition_plan import leap_feet, plan_leap
 
 STILL: Final = 0.05  # [m/s] slower than this is standing
@@ -36,7 +36,7 @@ class Approach:
 
     def start(self, walker: Walker) -> None:
         """Let the walker change its parameters accordingly."""
-        goal = walker.parameters.but(speed=self.speed, run=self.run, turn_rate=0.0)
+        goal = walker.parameters._replace(speed=self.speed, run=self.run, turn_rate=0.0)
         walker.go_to(goal, self.duration_s)
         if self.profile is not None:
             times = self.profile.times
@@ -152,7 +152,12 @@ def leap_for(
     heading_rad: float,
 ) -> LeapPlan:
     """Plan the leap from a gait of a given speed [m/s] at a place ``(x, z)`` [m]."""
-    leg = walker.parameters.leg_length_m
-    clip = jumps.clip(request.kind, request.length_m, leg, height_m=request.height_m, side=request.side)
     gait = frozen_gait(walker, speed, _share(request))
-    return plan_leap(jumps.skeleton_for(leg), gait, clip, position, heading_rad, side=request.side)
+    body = jumps.skeleton_for(walker.parameters.leg_length_m)
+    return plan_leap(body, gait, clip_for(walker, jumps, request), position, heading_rad, side=request.side)
+
+
+def clip_for(walker: Walker, jumps: JumpBook, request: JumpRequest) -> JumpClip:
+    """The jump that was asked for, in the walker's style and size."""
+    leg, weights = walker.parameters.leg_length_m, walker.parameters.weights
+    return jumps.clip(request.kind, request.length_m, leg, weights, height_m=request.height_m, side=request.side)

@@ -91,7 +91,9 @@ class JumpBook(Protocol):
         """Length [m] of the jump whose approach has this speed [m/s]."""
         ...
 
-    def clip(self, kind: str, length_m: float, leg_length_m: float, *, height_m: float | None, side: int) -> JumpClip:
+    def clip(
+        self, kind: str, length_m: float, leg_length_m: float, weights: FloatArray, *, height_m: float | None, side: int
+    ) -> JumpClip:
         """The jump itself; mirrored for a take-off with the left foot."""
         ...
 

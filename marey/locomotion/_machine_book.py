@@ -1,0 +1,88 @@
+"""The jumps of a model, as the jump machine reads them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, UnknownNameError
+from marey.locomotion._jump_model import JumpModel
+from marey.locomotion._model import LocomotionModel
+from marey.locomotion._transition_clip import LEFT, JumpClip
+from marey.skeleton import Skeleton
+
+NUM_KEPT: Final = 32  # clips; one takes some milliseconds to make
+
+_Key = tuple[str, float, float, float | None, int, bytes]
+
+
+class ModelJumps:
+    """Jumps of a locomotion model, in metres for legs of any length; the last ones made are kept."""
+
+    def __init__(self, model: LocomotionModel, scaling: str = "froude") -> None:
+        self._model, self._scaling = model, scaling
+        self._kept: OrderedDict[_Key, JumpClip] = OrderedDict()
+        self._opposite = opposite_joints(model.skeleton)
+
+    def of(self, kind: str) -> JumpModel:
+        """Return the jumps of one kind."""
+        if kind not in self._model.jumps:
+            raise UnknownNameError("kind of jump", kind, "this model", tuple(self._model.jumps))
+        return self._model.jumps[kind]
+
+    def limits_m(self, kind: str, leg_length_m: float) -> tuple[float, float]:
+        """Shortest and longest jump of a kind [m]."""
+        low, high = self.of(kind).limits
+        return float(low) * leg_length_m, float(high) * leg_length_m
+
+    def run_up(self, kind: str, length_m: float, leg_length_m: float) -> tuple[float, float]:
+        """Speed of the approach and its tolerance [m/s]."""
+        law, scale = self.of(kind).run_up, self._speed_scale(leg_length_m)
+        return law.speed(length_m / leg_length_m) * scale, law.tolerance * scale
+
+    def length_for(self, kind: str, speed: float, leg_length_m: float) -> float:
+        """Length [m] of the jump whose approach has this speed [m/s]."""
+        return self.of(kind).run_up.length(speed / self._speed_scale(leg_length_m)) * leg_length_m
+
+    def _speed_scale(self, leg_length_m: float) -> float:
+        own = self._model.leg_length_m
+        return sqrt(leg_length_m * own) if self._scaling == "froude" else leg_length_m
+
+    def clip(
+        self, kind: str, length_m: float, leg_length_m: float, weights: FloatArray, *, height_m: float | None, side: int
+    ) -> JumpClip:
+        """The jump itself; mirrored for a take-off with the left foot.
+
+        ``weights`` ``(K,)`` are of the model's styles; styles that never jumped are left out.
+        """
+        key = (kind, length_m, leg_length_m, height_m, side, np.asarray(weights).tobytes())
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        self._kept[key] = self._made(kind, length_m, leg_length_m, weights, height_m, side)
+        while len(self._kept) > NUM_KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[key]
+
+    def _made(
+        self, kind: str, length_m: float, leg: float, weights: FloatArray, height_m: float | None, side: int
+    ) -> JumpClip:
+        mixture = {name: float(w) for name, w in zip(self._model.styles, weights, strict=True)}
+        height = None if height_m is None else height_m / leg
+        unit = self.of(kind).unit(length_m / leg, mixture, height_n=height, leg_length_m=leg, scaling=self._scaling)
+        opposite = self._opposite if side == LEFT else None
+        return JumpClip(unit.rows, self._model.gaits.means, leg, unit.duration_s, unit.events, opposite)
+
+    def skeleton_for(self, leg_length_m: float) -> Skeleton:
+        """The body with legs of this length."""
+        return self._model.skeleton_for(leg_length_m)
+
+
+def opposite_joints(skeleton: Skeleton) -> IntArray:
+    """The joint of the other side ``(J,)``, by name; itself on the midline."""
+    other = {"left_": "right_", "right_": "left_"}
+    names = [next((to + n[len(side) :] for side, to in other.items() if n.startswith(side)), n) for n in skeleton.names]
+    return np.array([skeleton.names.index(name) for name in names], dtype=np.int64)
