@@ -1,5 +1,9 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
+from marey.locomotion._controller import MareyWarning, Parameters
+from marey.locomotion._engine import Engine
+from marey.locomotion._engine_feet import Footprint
+from marey.locomotion._engine_source import RawFrame, Source
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import load_model
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
@@ -12,11 +16,17 @@ __all__ = [
     "PROFILE_METHODS",
     "SCRIPT_VERSION",
     "Action",
+    "Engine",
+    "Footprint",
     "FrequencyTable",
     "GaitArrays",
     "JumpAction",
     "LocomotionModel",
+    "MareyWarning",
+    "Parameters",
+    "RawFrame",
     "Script",
+    "Source",
     "SpeedProfile",
     "Transition",
     "load_model",

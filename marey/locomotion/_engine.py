@@ -1,0 +1,371 @@
+"""The on-line engine: one character, driven by speed, gait, style, turning and size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.lie import SO3
+from marey.locomotion._controller import Controller, Wish, checked_dt, checked_number
+from marey.locomotion._engine_feet import IKS, Feet, Footprint
+from marey.locomotion._engine_plan import Parameters
+from marey.locomotion._engine_walker import GaitWalker, build_of
+from marey.locomotion._model import SCALINGS, LocomotionModel, Style
+from marey.motion import Contacts, Motion
+from marey.skeleton import Pose, Skeleton
+
+if TYPE_CHECKING:
+    from marey.locomotion._engine_source import RawFrame, Source
+
+LONGEST_STEP_S: Final = 0.1  # [s] longer steps are split
+INTERPOLATIONS: Final = ("cubic", "slerp")
+MAX_PRINTS: Final = 256  # footprints that are kept
+CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
+
+Driver = Callable[["Engine", float], bool]
+
+
+class Engine:
+    """A character that walks, runs, stands and jumps, frame by frame ([Glardon2005]_ part III).
+
+    Phase and place are integrals of the planned parameters, so that they do not depend on the steps they were
+    reached by; feet are held to the ground frame by frame.
+
+    Args:
+        model: what it has learnt; the shipped model by default.
+        leg_length_m: hip to floor [m]; the model's own by default.
+        size: instead of a leg length, a factor on the model's own.
+        style: a style of the model, a mixture of several, or ``None`` for the model's own mixture.
+        scaling: how size and speed go together: ``"froude"`` (short legs step faster), or ``"leg"`` as in the thesis.
+        timing: which cycle frequencies: ``"stance"``, ``"glardon"`` or ``"inman"``.
+        plants: hold the feet to the ground.
+        position: where it starts, ``(x, z)`` [m].
+        heading_rad: where it looks; 0 is +Z, positive to the left.
+        ik: how legs reach their plants: ``"analytic"`` or ``"priority"``.
+        interpolation: between the frames of a unit: ``"cubic"`` in log space, or ``"slerp"`` as in the thesis.
+        speed: at the start [m/s], without a ramp.
+        run: at the start, 0 walks and 1 runs.
+        turn_rate: at the start [rad/s].
+        phase: at the start; 0 is a right heel strike, 0.5 about a left one.
+    """
+
+    def __init__(
+        self,
+        model: LocomotionModel | None = None,
+        *,
+        leg_length_m: float | None = None,
+        size: float | None = None,
+        style: Style = None,
+        scaling: str = "froude",
+        timing: str = "stance",
+        plants: bool = True,
+        position: ArrayLike = (0.0, 0.0),
+        heading_rad: float = 0.0,
+        ik: str = "analytic",
+        interpolation: str = "cubic",
+        speed: float = 0.0,
+        run: float = 0.0,
+        turn_rate: float = 0.0,
+        phase: float = 0.0,
+    ) -> None:
+        model = _model_or_shipped(model)
+        for kind, name, known in (("scaling", scaling, SCALINGS), ("interpolation", interpolation, INTERPOLATIONS)):
+            if name not in known:
+                raise UnknownNameError(kind, name, "the locomotion engine", known)
+        if ik not in IKS:
+            raise UnknownNameError("ik", ik, "the locomotion engine", IKS)
+        self.model = model
+        self.plants = bool(plants)
+        gaits = model.timed(timing)
+        self._controller = Controller(model, gaits.limits, scaling)
+        leg = _leg(model, leg_length_m, size)
+        base = Parameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
+        wish = Wish(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
+        start = self._controller.parameters(base, wish)
+        build = build_of(model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic")
+        place = _checked_place(position)
+        self._walker = GaitWalker(
+            gaits,
+            build,
+            start,
+            phase=checked_number("phase", phase),
+            position=place,
+            heading_rad=checked_number("heading_rad", heading_rad),
+        )
+        self._machine: Any = None
+        self._feet = Feet(model, ik)
+        self._drivers: list[Driver] = []
+        self._time_s = 0.0
+        self._events: tuple[str, ...] = ()
+        self._prints: deque[Footprint] = deque(maxlen=MAX_PRINTS)
+        self._skeleton, self._skeleton_leg = model.skeleton_for(start.leg_length_m), start.leg_length_m
+        self._show(0.0)
+
+    # What it does
+
+    @property
+    def time_s(self) -> float:
+        """Seconds since the start."""
+        return self._time_s
+
+    @property
+    def state(self) -> str:
+        """``standing``, ``locomotion``, or a state of a jump under way."""
+        return self._source.state
+
+    @property
+    def phase(self) -> float:
+        """Cycles of the gait, unwrapped: whole numbers are right heel strikes."""
+        return float(self._moving.phase)
+
+    @property
+    def position(self) -> FloatArray:
+        """Where the character is, ``(x, z)`` [m]: a point that moves at its speed, without the swaying of a walk."""
+        return np.asarray(self._moving.position, dtype=np.float64)
+
+    @property
+    def heading_rad(self) -> float:
+        """Direction of travel; 0 is +Z, positive to the left."""
+        return float(self._moving.heading_rad)
+
+    @property
+    def speed(self) -> float:
+        """Speed [m/s] now."""
+        return self.parameters.speed
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters now."""
+        return self._walker.parameters
+
+    @property
+    def targets(self) -> Parameters:
+        """Parameters at the end of the ramp or plan under way."""
+        return self._moving.target
+
+    @property
+    def leg_length_m(self) -> float:
+        """Size now: hip to floor [m]."""
+        return self._walker.parameters.leg_length_m
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The body, at its size now."""
+        return self._skeleton
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """Foot events passed in the last step: names of ``EVENTS``."""
+        return self._events
+
+    @property
+    def contacts(self) -> BoolArray:
+        """Which effectors ``(4,)`` are on the ground, in the order of ``EFFECTORS``."""
+        return self._feet.contacts.copy()
+
+    @property
+    def plant_goals(self) -> FloatArray:
+        """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
+        return self._feet.goals()
+
+    @property
+    def footprints(self) -> tuple[Footprint, ...]:
+        """Where feet came down, the latest last; the oldest are forgotten."""
+        return tuple(self._prints)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last :meth:`set` held back, one sentence each."""
+        return self._controller.notes
+
+    @property
+    def pose(self) -> Pose:
+        """The last frame."""
+        return self._pose
+
+    def raw_pose(self) -> Pose:
+        """The pose now, before feet are held to the ground."""
+        frame = self._source.frame()
+        return Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+
+    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
+        """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, for this size and style."""
+        factor = self.model.scales(self.leg_length_m, self._controller.scaling)[0]
+        speeds = self.model.gaits.speeds / factor
+        hertz = [[self._walker.frequency(float(s), run) for s in speeds] for run in (0.0, 1.0)]
+        return speeds, np.array(hertz)
+
+    # Steering
+
+    def set(
+        self,
+        *,
+        speed: float | None = None,
+        run: float | None = None,
+        style: Style = None,
+        turn_rate: float | None = None,
+        leg_length_m: float | None = None,
+        over_s: float = 0.0,
+    ) -> None:
+        """Change parameters in straight lines over a time [s], at least 0.1 s; a ramp under way is interrupted.
+
+        What is out of the model's range is held at its end, with a :class:`MareyWarning`.
+
+        Raises:
+            InputError: a value is not a finite number, or style weights are negative or all zero.
+            UnknownNameError: a style is not in the model.
+        """
+        over = checked_dt(over_s, "over_s")
+        wish = Wish(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
+        wanted = self._controller.parameters(self._moving.target, wish)
+        if self._machine is not None and self._machine.is_busy:
+            self._machine.wish(wanted, over)
+        else:
+            self._walker.go_to(wanted, over)
+
+    def follow_plan(
+        self,
+        times_s: ArrayLike,
+        speed: ArrayLike,
+        run: ArrayLike | None = None,
+        turn_rate: ArrayLike | None = None,
+    ) -> None:
+        """Take parameters from knots at times ``(P,)`` [s] from now, linear between, the last held.
+
+        A plan replaces a ramp under way; a later :meth:`set` or plan replaces it.
+
+        Raises:
+            InputError: times do not increase from zero, or a value is not finite or negative.
+        """
+        from marey.locomotion._engine_checks import checked_plan
+
+        self._walker.follow_plan(*checked_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
+
+    def jump(self, length_m: float, kind: str = "walk", **options: Any) -> Any:
+        """Jump over a length [m], take-off toe to landing heel; see :meth:`Machine.jump` for options.
+
+        Args:
+            length_m: out of the model's range it is held at its end, with a warning.
+            kind: ``"walk"`` or ``"run"`` (one foot, from that gait), or ``"standing"`` (both feet).
+            **options: ``height_m``, ``priority``, ``takeoff``, ``foot``.
+        """
+        return self._jumper().jump(length_m, kind, **options)
+
+    def cancel_jump(self) -> None:
+        """Give up a jump that has not begun."""
+        if self._machine is not None:
+            self._machine.cancel()
+
+    def add_driver(self, driver: Driver) -> None:
+        """Call ``driver(engine, dt)`` before every step, until it returns ``False``."""
+        self._drivers.append(driver)
+
+    # Time
+
+    def step(self, dt: float) -> Pose:
+        """Move on by ``dt`` [s] and return the pose.
+
+        Raises:
+            InputError: ``dt`` is negative or not a finite number.
+        """
+        remaining, events = checked_dt(dt), ()
+        for share in _shares(remaining):
+            self._drivers = [driver for driver in self._drivers if driver(self, share)]
+            events = (*events, *self._source.advance(share))
+            self._time_s += share
+            self._show(share)
+        self._events = events
+        return self._pose
+
+    def predict(self, tau: float) -> Pose:
+        """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
+        from marey.locomotion._predict import predicted
+
+        return predicted(
+            self._source, self._walker, self._feet if self.plants else None, self.model, checked_dt(tau, "tau")
+        )
+
+    def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
+        """Let time pass and return the motion, first frame now; all frames have the body of the last.
+
+        Raises:
+            InputError: the time or the rate is not positive.
+        """
+        rate = checked_number("rate_hz", rate_hz)
+        count = round(checked_dt(seconds, "seconds") * rate) if rate > 0.0 else 0
+        if count < 1:
+            raise InputError(f"{seconds} s at {rate_hz} Hz is no frame", "Give a positive time and rate")
+        poses, contacts = [self._pose], [self.contacts]
+        start = self._time_s
+        for i in range(1, count + 1):
+            poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
+            contacts.append(self.contacts)
+        wxyz = np.stack([pose.rotations.wxyz for pose in poses])
+        roots = np.stack([pose.root_position for pose in poses])
+        return Motion(
+            self._skeleton, rate, roots, SO3(wxyz), Contacts(CONTACT_NAMES, np.stack(contacts)), name="locomotion"
+        )
+
+    @property
+    def _source(self) -> Source:
+        return self._walker if self._machine is None else self._machine
+
+    @property
+    def _moving(self) -> Any:
+        return self._walker if self._machine is None else self._machine
+
+    def _jumper(self) -> Any:
+        if self._machine is None:
+            from marey.locomotion._machine import Machine
+            from marey.locomotion._machine_book import jump_book
+
+            self._machine = Machine(self._walker, jump_book(self.model))
+        return self._machine
+
+    def _show(self, dt: float) -> None:
+        """Make the pose of this moment: what the source shows, with its feet on the ground."""
+        frame: RawFrame = self._source.frame()
+        leg = frame.leg_length_m
+        if abs(leg - self._skeleton_leg) > 1e-12:
+            self._skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
+        before = self._feet.contacts.copy()
+        if self.plants:
+            self._feet.plant(dt, frame)
+        else:
+            self._feet.leave(frame)
+        self._walker.feet[:] = self._walker.effectors(frame.root_position, frame.rotations)
+        self._prints.extend(self._feet.prints(before, self._walker.feet, self._time_s))
+        self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+
+
+def _shares(dt: float) -> list[float]:
+    count = max(1, int(np.ceil(dt / LONGEST_STEP_S)))
+    return [dt / count] * count
+
+
+def _model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
+    if model is not None:
+        return model
+    from marey.locomotion._model_file import load_model
+
+    return load_model()
+
+
+def _leg(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
+    if leg_length_m is not None and size is not None:
+        raise InputError("both leg_length_m and size are given", "Give one of them")
+    if size is not None:
+        return checked_number("size", size) * model.leg_length_m
+    return model.leg_length_m if leg_length_m is None else checked_number("leg_length_m", leg_length_m)
+
+
+def _checked_place(position: ArrayLike) -> FloatArray:
+    place = np.asarray(position, dtype=np.float64)
+    if place.shape != (2,) or not np.isfinite(place).all():
+        raise InputError(f"position is {position}", "Give two finite numbers, x and z in metres")
+    return place

@@ -1,0 +1,250 @@
+"""The walker: plays the gait model along a plan; what it shows is not yet held to the ground."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray
+from marey.locomotion._engine_plan import LEG, POSTURE, RUN, SPEED, TURN, Parameters, Posture, followed, ramp, steady
+from marey.locomotion._engine_source import RawFrame
+from marey.locomotion._model import EVENTS, GaitArrays
+from marey.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from marey.locomotion._engine_kernels import Plan, Walker
+    from marey.locomotion._pose_kernels import Build
+
+_STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
+_ENDS: Final = (2, 3, 6, 7)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Moment:
+    """A walker at one time."""
+
+    plan: Plan
+    arrays: Walker
+
+
+class GaitWalker:
+    """One character that walks, runs and stands as its parameters say.
+
+    Its state is a function of time since the last change of plan, whatever the steps between were.
+    """
+
+    def __init__(
+        self,
+        gaits: GaitArrays,
+        build: Build,
+        start: Parameters,
+        *,
+        phase: float = 0.0,
+        position: ArrayLike = (0.0, 0.0),
+        heading_rad: float = 0.0,
+    ) -> None:
+        from marey.locomotion._engine_kernels import Walker
+
+        self._gaits, self._build = gaits, build
+        self._posture = Posture(build.own_leg, build.froude, gaits.power)
+        self.feet = np.zeros((4, 3))
+        """(4, 3) [m] where the effectors were shown last: whoever plants feet writes it"""
+        size = 5 + len(start.weights)
+        self._arrays = Walker(np.zeros(7), np.zeros(7), np.zeros(size), np.zeros(4, dtype=np.bool_), np.zeros(4))
+        self._replan(*steady(start.row()[None], self._posture))
+        self.place(phase, position, heading_rad)
+
+    @property
+    def state(self) -> str:
+        """``standing`` or ``locomotion``."""
+        return "standing" if self._arrays.settling[3] > 0.0 else "locomotion"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the walker stands still, and no foot makes a small step."""
+        return bool(self._arrays.settling[3] > 0.0 and self._arrays.settling[0] < 0.0)
+
+    @property
+    def phase(self) -> float:
+        """Cycles since the start, unwrapped: whole numbers are right heel strikes."""
+        return float(self._arrays.state[3])
+
+    @property
+    def position(self) -> FloatArray:
+        """Where the carriage is, ``(x, z)`` [m]."""
+        return self._arrays.state[4:6].copy()
+
+    @property
+    def heading_rad(self) -> float:
+        """Direction of travel; 0 is +Z, positive to the left."""
+        return float(self._arrays.state[6])
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters now."""
+        return Parameters.of_row(self._arrays.here)
+
+    @property
+    def target(self) -> Parameters:
+        """Parameters at the end of the plan."""
+        return Parameters.of_row(self._plan.values[-1])
+
+    @property
+    def remaining_s(self) -> float:
+        """Time [s] to the end of the plan."""
+        return max(float(self._plan.knots[-1] - self._arrays.clock[0]), 0.0)
+
+    @property
+    def held(self) -> BoolArray:
+        """Which effectors ``(4,)`` are on the ground."""
+        return self._arrays.held.copy()
+
+    def go_to(self, parameters: Parameters, over_s: float = 0.0) -> None:
+        """Change all parameters in straight lines over a time [s], at least 0.1 s."""
+        over = np.array([over_s], dtype=np.float64)
+        self._replan(*ramp(self._arrays.here[None], parameters.row()[None], over, self._posture))
+
+    def follow_plan(
+        self,
+        times_s: ArrayLike,
+        speed: ArrayLike,
+        run: ArrayLike | None = None,
+        turn_rate: ArrayLike | None = None,
+    ) -> None:
+        """Take speed [m/s], run and turn rate [rad/s] from knots ``(P,)`` at times [s] from now, and hold the last.
+
+        The value at time zero, if it is not the first knot, is the present one.
+        """
+        times = np.asarray(times_s, dtype=np.float64)
+        rows = np.repeat(self._arrays.here[None], len(times), axis=0)
+        for column, wished in ((SPEED, speed), (RUN, run), (TURN, turn_rate)):
+            if wished is not None:
+                rows[:, column] = wished
+        if times[0] > 0.0:
+            times, rows = np.r_[0.0, times], np.concatenate([self._arrays.here[None], rows])
+        self._replan(*followed(times, rows, self._arrays.here, self._posture))
+
+    def place(self, phase: float, position: ArrayLike, heading_rad: float) -> None:
+        """Put the walker at a phase and a place at once; the plan goes on."""
+        arrays, at = self._arrays, np.asarray(position, dtype=np.float64)
+        self._restart_plan()
+        arrays.clock[3:7] = phase, at[0], at[1], heading_rad
+        arrays.held[:] = False
+        arrays.settling[:] = -1.0, 0.0, 3.0, 0.0
+        self._refresh(0.0)
+        self.feet[:] = self.effectors(*self.pose_now())
+
+    def advance(self, dt: float) -> tuple[str, ...]:
+        """Move on by ``dt`` [s]; returns the foot events that were passed."""
+        before = self._arrays.held.copy()
+        self._refresh(dt)
+        after = self._arrays.held
+        return tuple(EVENTS[_STARTS[e] if after[e] else _ENDS[e]] for e in range(4) if after[e] != before[e])
+
+    def frame(self) -> RawFrame:
+        """What the walker looks like now, and when its feet land; changes nothing."""
+        from marey.locomotion._engine_kernels import schedule_walker
+
+        root, rotations = self.pose_now()
+        until, landing = np.empty(4), self.effectors(root, rotations)
+        schedule_walker(self._gaits, self._build, self._plan, self._arrays, until, landing)
+        return RawFrame(root, rotations, self._arrays.held.copy(), until, landing, float(self._arrays.here[LEG]))
+
+    def pose_now(self) -> tuple[FloatArray, FloatArray]:
+        """Root ``(3,)`` [m] and local rotations ``(J, 4)`` now."""
+        from marey.locomotion._engine_kernels import show_walker
+
+        root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
+        show_walker(self._gaits, self._build, self._arrays, root, rotations)
+        return root, rotations
+
+    def pose_at(
+        self, phase: float, speed: float, run: float, position: ArrayLike, heading_rad: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Root and local rotations of a steady gait at a phase and a place; styles and size are those of now."""
+        from marey.locomotion._pose_kernels import Placing, write_pose
+
+        here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
+        s_n = self.normal_speed(speed)
+        shown = Placing(s_n, float(run), float(phase), float(at[0]), float(at[1]), float(heading_rad), float(here[LEG]))
+        root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
+        write_pose(self._gaits, self._build, here[5:], shown, root, rotations)
+        return root, rotations
+
+    def effectors(self, root: FloatArray, rotations: FloatArray) -> FloatArray:
+        """Ankles and toes ``(4, 3)`` [m] of a pose of this body."""
+        from marey.locomotion._pose_kernels import write_feet
+
+        out = np.empty((4, 3))
+        write_feet(self._build, float(self._arrays.here[LEG]) / self._build.own_leg, root, rotations, out)
+        return out
+
+    def normal_speed(self, speed: float) -> float:
+        """Normalised speed [1/s] of a body of this size."""
+        leg = float(self._arrays.here[LEG])
+        return speed / float(np.sqrt(leg * self._build.own_leg)) if self._build.froude else speed / leg
+
+    def frequency(self, speed: float, run: float) -> float:
+        """Cycles per second [Hz] of a steady gait; styles and size are those of now."""
+        from marey.locomotion._engine_kernels import rate
+
+        here = self._arrays.here.copy()
+        here[SPEED], here[RUN] = speed, run
+        return rate(self._gaits, self._build, here)
+
+    def events(self, speed: float, run: float) -> FloatArray:
+        """Unwrapped phases ``(8,)`` of the foot events of a steady gait."""
+        from marey.locomotion._synthesis_kernels import foot_events
+
+        out = np.empty(8)
+        foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[5:], out)
+        return out
+
+    def snapshot(self) -> object:
+        """Remember this moment."""
+        from marey.locomotion._engine_kernels import Walker
+
+        return _Moment(self._plan, Walker(*(array.copy() for array in self._arrays))), self.feet.copy()
+
+    def restore(self, snapshot: object) -> None:
+        """Come back to a moment."""
+        moment, feet = cast("tuple[_Moment, FloatArray]", snapshot)
+        self._plan = moment.plan
+        self.feet[:] = feet
+        for mine, its in zip(self._arrays, moment.arrays, strict=True):
+            mine[:] = its
+
+    def _replan(self, knots: FloatArray, values: FloatArray) -> None:
+        from marey.locomotion._engine_kernels import Plan
+
+        arrays = self._arrays
+        arrays.settling[1] -= arrays.clock[0]
+        arrays.clock[:3] = 0.0
+        arrays.clock[3:] = arrays.state[3:]
+        self._plan = Plan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
+
+    def _restart_plan(self) -> None:
+        """Cut from the plan what is past, so that the state at its start may be changed."""
+        t, plan = float(self._arrays.clock[0]), self._plan
+        later = plan.knots > t
+        knots = np.r_[0.0, plan.knots[later] - t]
+        now = self._arrays.here if t > 0.0 else plan.values[0]
+        self._replan(knots[None], np.concatenate([now[None], plan.values[later]])[None])
+
+    def _refresh(self, dt: float) -> None:
+        from marey.locomotion._engine_kernels import advance_walker
+
+        advance_walker(self._gaits, self._build, self._plan, self._arrays, self.feet, dt)
+
+
+def build_of(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> Build:
+    """What all characters of a model share, as arrays."""
+    from marey.locomotion._pose_kernels import Build
+
+    parts = ("hip", "knee", "ankle", "foot")
+    legs = np.array([[skeleton.index(f"{side}_{part}") for part in parts] for side in ("right", "left")])
+    offsets = np.ascontiguousarray(skeleton.offsets, dtype=np.float64)
+    return Build(offsets, legs.astype(np.int64), int(legs[:, 2].max()) + 1, float(leg_length_m), froude, cubic)
