@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import EPS, FloatArray, InputError, UnknownNameError
+from marey.base import EPS, InputError, UnknownNameError
 
 SAME_RATE: Final = 1e-9  # [-] relative difference of two rates under which both are one
 
@@ -93,17 +93,3 @@ class Alignment:
         p_b = (phase_b - self.b[0]) / (self.b[1] - self.b[0])
         below = 1.0 + p_a - p_b
         return min(max(p_a / below, 0.0), 1.0) if below > EPS else 1.0
-
-
-def blend_rotations(a: FloatArray, b: FloatArray, weight: float) -> FloatArray:
-    """Spherical interpolation of two poses ``(J, 4)`` wxyz, each joint the shorter way round."""
-    cosine = np.einsum("ji,ji->j", a, b)
-    near = np.where(cosine[:, None] < 0.0, -b, b)
-    angle = np.arccos(np.minimum(np.abs(cosine), 1.0))
-    sine = np.sin(angle)
-    is_small = sine < 1e-6  # [-] a straight line is exact to rounding there
-    safe = np.where(is_small, 1.0, sine)
-    first = np.where(is_small, 1.0 - weight, np.sin((1.0 - weight) * angle) / safe)
-    second = np.where(is_small, weight, np.sin(weight * angle) / safe)
-    mixed = first[:, None] * a + second[:, None] * near
-    return mixed / np.sqrt(np.einsum("ji,ji->j", mixed, mixed))[:, None]

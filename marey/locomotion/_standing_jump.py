@@ -9,8 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._blend import WEIGHTS
-from marey.locomotion._transition import mixed
-from marey.locomotion._transition_clip import BodyFrame, JumpClip, effectors, ground_shift, placed
+from marey.locomotion._transition_clip import BodyFrame, JumpClip, effectors, ground_shift, mixed, placed
 from marey.locomotion._transition_feet import Feet, feet_of
 from marey.skeleton import Skeleton
 

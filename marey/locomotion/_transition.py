@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from marey.base import FloatArray
-from marey.locomotion._blend import WEIGHTS, Alignment, blend_rotations
+from marey.locomotion._blend import WEIGHTS, Alignment
 from marey.locomotion._transition_clip import (
     BodyFrame,
     Gait,
     JumpClip,
     forward,
+    mixed,
     placed,
 )
 from marey.skeleton import Skeleton
@@ -121,8 +122,3 @@ class LeapPlan:
         """Pose of the gait alone at a time past the end [s of the plan], if nothing is changed."""
         phase = self.out.b[1] + (time_s - self.duration_s) * self.gait.frequency_hz
         return self._gait(self.landing, self.out.b[0], phase)
-
-
-def mixed(a: BodyFrame, b: BodyFrame, weight: float) -> BodyFrame:
-    """Part ``weight`` of the way from one frame to another."""
-    return BodyFrame((1.0 - weight) * a.root + weight * b.root, blend_rotations(a.rotations, b.rotations, weight))

@@ -9,13 +9,12 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.lie import SO3
 from marey.locomotion._model import EFFECTORS
 from marey.skeleton import Skeleton, joint_positions
 
 RIGHT: Final = 0
 LEFT: Final = 1
-FLIP: Final = np.array([1.0, 1.0, -1.0, -1.0])  # of a quaternion, mirrored in the plane x = 0
+_NO_ORDER: Final[IntArray] = np.zeros(0, dtype=np.int64)
 
 
 class BodyFrame(NamedTuple):
@@ -63,37 +62,31 @@ class JumpClip:
     opposite: IntArray | None = None  # (J,) joint of the other side, for a mirrored clip
 
     def frame(self, phase: float) -> BodyFrame:
-        """Pose at a phase, by Catmull-Rom in log space; the ends hold."""
-        row = cubic_row(self.rows, phase)
-        rotations = (SO3(self.means) @ SO3.exp(row[3:].reshape(-1, 3))).wxyz
-        root = self.leg_length_m * row[:3]
-        if self.opposite is None:
-            return BodyFrame(root, rotations)
-        return BodyFrame(root * [-1.0, 1.0, 1.0], rotations[self.opposite] * FLIP)
+        """Pose at a phase in the jump's own frame, by Catmull-Rom in log space; the ends hold."""
+        from marey.locomotion._transition_kernels import write_clip
 
-
-def cubic_row(rows: FloatArray, phase: float) -> FloatArray:
-    """Catmull-Rom between the rows ``(N, D)`` of a clip that runs once, phase 0 to 1."""
-    place = min(max(phase, 0.0), 1.0) * (len(rows) - 1)
-    i = min(int(place), len(rows) - 2)
-    u = place - i
-    before = rows[i - 1] if i > 0 else 3.0 * rows[0] - 3.0 * rows[1] + rows[2]
-    after = rows[i + 2] if i + 2 < len(rows) else 3.0 * rows[-1] - 3.0 * rows[-2] + rows[-3]
-    start, stop = rows[i], rows[i + 1]
-    slope, end_slope = 0.5 * (stop - before), 0.5 * (after - start)
-    rise = stop - start
-    return start + u * (slope + u * ((3.0 * rise - 2.0 * slope - end_slope) + u * (slope + end_slope - 2.0 * rise)))
+        root, rotations = np.empty(3), np.empty(self.means.shape)
+        mirrored = self.opposite is not None
+        order = self.opposite if self.opposite is not None else _NO_ORDER
+        write_clip(self.rows, self.means, order, mirrored, self.leg_length_m, float(phase), root, rotations)
+        return BodyFrame(root, rotations)
 
 
 def placed(frame: BodyFrame, position: FloatArray, heading_rad: float) -> BodyFrame:
     """Carry a frame from its own ground frame to the point ``(x, z)`` of the world, turned by the heading."""
-    c, s = cos(heading_rad), sin(heading_rad)
-    x, y, z = frame.root
-    root = np.array([position[0] + c * x + s * z, y, position[1] - s * x + c * z])
-    rotations = frame.rotations.copy()
-    w, h = cos(0.5 * heading_rad), sin(0.5 * heading_rad)
-    a, b, d, e = frame.rotations[0]
-    rotations[0] = (w * a - h * d, w * b + h * e, w * d + h * a, w * e - h * b)
+    from marey.locomotion._transition_kernels import carry
+
+    root, rotations = frame.root.copy(), frame.rotations.copy()
+    carry(root, rotations, position, float(heading_rad))
+    return BodyFrame(root, rotations)
+
+
+def mixed(a: BodyFrame, b: BodyFrame, weight: float) -> BodyFrame:
+    """Part ``weight`` of the way from one frame to another: roots along a line, joints along the shorter arc."""
+    from marey.locomotion._transition_kernels import mix
+
+    root, rotations = a.root.copy(), a.rotations.copy()
+    mix(root, rotations, b.root, b.rotations, float(weight))
     return BodyFrame(root, rotations)
 
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
-from marey.locomotion._blend import WEIGHTS, Alignment, blend_rotations
+from marey.locomotion._blend import WEIGHTS, Alignment
 from marey.locomotion._runup import MAX_ACCELERATION, approach_speed, mean_frequency, plan_run_up
+from marey.locomotion._transition_clip import BodyFrame, mixed
 
 hertz = st.floats(0.3, 3.0)
 spans = st.floats(0.05, 0.9)
@@ -86,9 +87,12 @@ def test_weights_go_from_none_to_all(name):
 def test_blended_rotations_are_slerp(seed, weight):
     rng = np.random.default_rng(seed)
     a, b = SO3.random(rng, 5), SO3.random(rng, 5)
-    mixed = SO3(blend_rotations(a.wxyz, b.wxyz, weight))
-    assert geodesic_distance(mixed, a.slerp(b, weight)).max() < 1e-6
-    assert geodesic_distance(SO3(blend_rotations(a.wxyz, -a.wxyz, weight)), a).max() < 1e-7
+    one, other = BodyFrame(rng.normal(size=3), a.wxyz), BodyFrame(rng.normal(size=3), b.wxyz)
+    result = mixed(one, other, weight)
+    assert geodesic_distance(SO3(result.rotations), a.slerp(b, weight)).max() < 1e-6
+    assert np.allclose(result.root, (1.0 - weight) * one.root + weight * other.root)
+    opposite = mixed(one, BodyFrame(one.root, -a.wxyz), weight)
+    assert geodesic_distance(SO3(opposite.rotations), a).max() < 1e-7
 
 
 def square_root_law(speed, run):
