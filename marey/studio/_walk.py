@@ -78,7 +78,7 @@ class Walk:
             position = (float(x - APART_M * np.cos(heading)), float(z + APART_M * np.sin(heading)))
         self._made += 1
         walker = Walker(f"Walker {self._made}", Engine(self.model, position=position, heading_rad=heading))
-        walker.styles = dict(zip(self.model.styles, self.model.default_weights.tolist(), strict=True))
+        walker.styles = dict(zip(self.model.styles, self.model.weights().tolist(), strict=True))
         self.walkers.append(walker)
         self.selected = len(self.walkers) - 1
 
@@ -140,12 +140,13 @@ class Walk:
     def drop_obstacle(self) -> None:
         """Put a flat box in front of the driven character, at random inside OBSTACLE_RANGES."""
         walker = self.driven
-        obstacle = self._random_obstacle()
+        obstacle = self.random_obstacle()
         decision = walker.engine.add_obstacle(obstacle)
         self._dropped += 1
         walker.obstacles.append(Dropped(self._dropped, obstacle, decision.kind, f"{decision.kind}: {decision.reason}"))
 
-    def _random_obstacle(self) -> Obstacle:
+    def random_obstacle(self) -> Obstacle:
+        """A flat box ahead of the driven character, across its way."""
         from marey.locomotion import Obstacle
 
         engine = self.driven.engine

@@ -55,25 +55,25 @@ class Cast:
     """Who walks, and who is driven."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self._who = gui.add_dropdown("Drive", options=("Walker 1",))
-        self._change = gui.add_button_group("Character", options=("Add one", "Remove it"))
-        self._who.on_update(_when_user(lambda: self._select(tell)))
-        self._change.on_click(_when_user(lambda: self._add_or_remove(tell)))
+        self.who = gui.add_dropdown("Drive", options=("Walker 1",))
+        self.change = gui.add_button_group("Character", options=("Add one", "Remove it"))
+        self.who.on_update(_when_user(lambda: self._select(tell)))
+        self.change.on_click(_when_user(lambda: self._add_or_remove(tell)))
 
     def refresh(self, walk: Walk) -> None:
         """List the characters."""
         names = tuple(walker.name for walker in walk.walkers)
-        if self._who.options != names:
-            self._who.options = names
-        if self._who.value != walk.driven.name:
-            self._who.value = walk.driven.name
+        if self.who.options != names:
+            self.who.options = names
+        if self.who.value != walk.driven.name:
+            self.who.value = walk.driven.name
 
     def _select(self, tell: Tell) -> None:
-        name = self._who.value
+        name = self.who.value
         tell("select", lambda walk: walk.select(name))
 
     def _add_or_remove(self, tell: Tell) -> None:
-        edit = Walk.add if self._change.value == "Add one" else Walk.remove
+        edit = Walk.add if self.change.value == "Add one" else Walk.remove
         tell("cast", edit)
 
 
@@ -81,20 +81,20 @@ class Drive:
     """Speed, gait, turning, size, and how long a change takes."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self._gait = gui.add_button_group("Gait", options=tuple(GAITS))
-        self._fields = {what: self._add(gui, what) for what in LABELS}
-        self._over = gui.add_number("Reach in [s]", 1.0, min=0.0, max=MAX_OVER_S, step=0.1)
-        self._gait.on_click(_when_user(lambda: self._choose(tell)))
-        self._over.on_update(_when_user(lambda: self._take_time(tell)))
-        for what, field in self._fields.items():
+        self.gait = gui.add_button_group("Gait", options=tuple(GAITS))
+        self.fields = {what: self._add(gui, what) for what in LABELS}
+        self.over = gui.add_number("Reach in [s]", 1.0, min=0.0, max=MAX_OVER_S, step=0.1)
+        self.gait.on_click(_when_user(lambda: self._choose(tell)))
+        self.over.on_update(_when_user(lambda: self._take_time(tell)))
+        for what, field in self.fields.items():
             field.on_user(partial(self._ask, tell, what))
 
     def refresh(self, walk: Walk) -> None:
         """Show what the driven character was asked for."""
-        for what, field in self._fields.items():
+        for what, field in self.fields.items():
             field.show(walk.driven.asked[what])
-        if self._over.value != walk.over_s:
-            self._over.value = walk.over_s
+        if self.over.value != walk.over_s:
+            self.over.value = walk.over_s
 
     def _add(self, gui: viser.GuiApi, what: str) -> Field:
         label, step, units = LABELS[what]
@@ -104,13 +104,13 @@ class Drive:
 
     def _ask(self, tell: Tell, what: str, value: float) -> None:
         def edit(walk: Walk) -> None:
-            self._fields[what].heard(value)
+            self.fields[what].heard(value)
             walk.driven.ask(what, value, walk.over_s)
 
         tell(what, edit)
 
     def _choose(self, tell: Tell) -> None:
-        speed, run = GAITS.get(self._gait.value, (0.0, 0.0))
+        speed, run = GAITS.get(self.gait.value, (0.0, 0.0))
 
         def edit(walk: Walk) -> None:
             walk.driven.ask("run", run, walk.over_s)
@@ -119,7 +119,7 @@ class Drive:
         tell("gait", edit)
 
     def _take_time(self, tell: Tell) -> None:
-        seconds = float(self._over.value)
+        seconds = float(self.over.value)
         tell("over", lambda walk: walk.take_time(seconds))
 
 
@@ -128,14 +128,14 @@ class Style:
 
     def __init__(self, gui: viser.GuiApi, folder: viser.GuiFolderHandle, tell: Tell) -> None:
         self._gui, self._folder, self._tell = gui, folder, tell
-        self._fields: dict[str, Field] = {}
+        self.fields: dict[str, Field] = {}
 
     def refresh(self, walk: Walk) -> None:
         """Show the weights of the driven character."""
-        if not self._fields:
+        if not self.fields:
             with self._folder:
-                self._fields = {name: self._add(name) for name in walk.driven.styles}
-        for name, field in self._fields.items():
+                self.fields = {name: self._add(name) for name in walk.driven.styles}
+        for name, field in self.fields.items():
             field.show(walk.driven.styles[name])
 
     def _add(self, name: str) -> Field:
@@ -145,7 +145,7 @@ class Style:
 
     def _ask(self, name: str, weight: float) -> None:
         def edit(walk: Walk) -> None:
-            self._fields[name].heard(weight)
+            self.fields[name].heard(weight)
             walk.driven.ask_style(name, weight, walk.over_s)
 
         self._tell(f"style {name}", edit)
@@ -156,22 +156,22 @@ class Actions:
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         longest = max(high for _, high in JUMP_RANGES.values())
-        self._length = gui.add_slider("Length [m]", 0.2, longest, 0.05, 1.0)
-        self._kind = gui.add_dropdown("From a", options=tuple(JUMP_RANGES))
-        jump = gui.add_button("Jump", icon=viser.Icon.JUMP_ROPE)
-        drop = gui.add_button("Drop an obstacle", icon=viser.Icon.BARRIER_BLOCK)
-        self._undo = gui.add_button_group("Never mind", options=("Cancel jump", "Clear boxes"))
-        jump.on_click(_when_user(lambda: self.jump(tell)))
-        drop.on_click(_when_user(lambda: tell("drop", Walk.drop_obstacle)))
-        self._undo.on_click(_when_user(lambda: self._never_mind(tell)))
+        self.length = gui.add_slider("Length [m]", 0.2, longest, 0.05, 1.0)
+        self.kind = gui.add_dropdown("From a", options=tuple(JUMP_RANGES))
+        self.jump_button = gui.add_button("Jump", icon=viser.Icon.JUMP_ROPE)
+        self.drop_button = gui.add_button("Drop an obstacle", icon=viser.Icon.BARRIER_BLOCK)
+        self.undo = gui.add_button_group("Never mind", options=("Cancel jump", "Clear boxes"))
+        self.jump_button.on_click(_when_user(lambda: self.jump(tell)))
+        self.drop_button.on_click(_when_user(lambda: tell("drop", Walk.drop_obstacle)))
+        self.undo.on_click(_when_user(lambda: self._never_mind(tell)))
 
     def jump(self, tell: Tell) -> None:
         """Ask for the jump that the widgets describe."""
-        length, kind = float(self._length.value), self._kind.value
+        length, kind = float(self.length.value), self.kind.value
         tell("jump", lambda walk: walk.jump(length, kind))
 
     def _never_mind(self, tell: Tell) -> None:
-        is_jump = self._undo.value == "Cancel jump"
+        is_jump = self.undo.value == "Cancel jump"
         tell("cancel" if is_jump else "clear", Walk.cancel_jump if is_jump else Walk.clear_obstacles)
 
     def refresh(self, walk: Walk) -> None:
@@ -182,24 +182,24 @@ class Looks:
     """What is drawn, and whether feet are held."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell, shown: dict[str, bool]) -> None:
-        self._boxes = {what: gui.add_checkbox(what, initial_value=on) for what, on in shown.items()}
-        self._plants = gui.add_checkbox("Hold feet", initial_value=True)
-        for what, box in self._boxes.items():
+        self.boxes = {what: gui.add_checkbox(what, initial_value=on) for what, on in shown.items()}
+        self.plants = gui.add_checkbox("Hold feet", initial_value=True)
+        for what, box in self.boxes.items():
             box.on_update(_when_user(partial(self._show, tell, what)))
-        self._plants.on_update(_when_user(lambda: self._hold(tell)))
+        self.plants.on_update(_when_user(lambda: self._hold(tell)))
 
     def refresh(self, walk: Walk) -> None:
         """Tick what is shown."""
-        for what, box in self._boxes.items():
+        for what, box in self.boxes.items():
             box.value = walk.shown[what]
-        self._plants.value = walk.driven.engine.plants
+        self.plants.value = walk.driven.engine.plants
 
     def _show(self, tell: Tell, what: str) -> None:
-        on = self._boxes[what].value
+        on = self.boxes[what].value
         tell(f"show {what}", lambda walk: walk.show(what, on))
 
     def _hold(self, tell: Tell) -> None:
-        on = self._plants.value
+        on = self.plants.value
         tell("plants", lambda walk: walk.driven.hold_feet(on))
 
 

@@ -11,12 +11,13 @@ from marey.base import FloatArray, IntArray
 from marey.studio._film import Float32
 from marey.studio._stage import disc
 from marey.studio._walk import GHOST_TIMES_S, Walk
-from marey.studio._walker import KEPT_PRINTS, Dropped, Print
+from marey.studio._walker import Dropped
 
 GHOST_COLOUR, GROUND_COLOUR = np.array([60, 85, 125]), np.array([225, 228, 233])
 TARGET_COLOUR, TAKEOFF_COLOUR = (220, 120, 0), (130, 10, 110)
 OBSTACLE_COLOUR: Final = {"jump": (110, 160, 90), "round": (200, 120, 60)}
 PRINT_COLOUR: Final = {"left": (128, 40, 14), "right": (8, 44, 112)}  # dark: the lamp brightens the ground
+KEPT_PRINTS: Final = 24  # of each character
 HIDDEN: Final = 1e-4  # scale of an instance that shows nothing
 PRINT_Y_M, TARGET_Y_M = 0.004, 0.010
 NUM_TARGETS: Final = 5  # four effectors and a take-off
@@ -29,25 +30,23 @@ class Footprints:
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
         self._node: viser.BatchedMeshHandle | None = None
-        self._shown: tuple[Print, ...] = ()
+        self._shown: tuple[tuple[float, str, float], ...] = ()
 
     def draw(self, walk: Walk) -> None:
-        """Lay the prints of everybody."""
-        prints = tuple(p for walker in walk.walkers for p in walker.prints) if walk.shown["Footprints"] else ()
-        if prints == self._shown:
+        """Lay the last prints of everybody."""
+        laid = [(w.engine.footprints[-KEPT_PRINTS:], w.engine.leg_length_m) for w in walk.walkers]
+        rows = [(p, leg) for prints, leg in laid for p in prints] if walk.shown["Footprints"] else []
+        key = tuple((p.time_s, p.side, leg) for p, leg in rows)
+        if key == self._shown:
             return
-        self._shown = prints
-        room = KEPT_PRINTS * len(walk.walkers)
+        self._shown, room = key, KEPT_PRINTS * len(walk.walkers)
         if self._node is None or len(self._node.batched_positions) != room:
             self._node = _instances(self._scene, "/stage/walk/prints", sole(), room, PRINT_COLOUR["left"])
-        rows = [(p.ankle[0], PRINT_Y_M, p.ankle[1]) for p in prints]
-        self._node.batched_positions = _padded(np.array(rows).reshape(-1, 3), room, 0.0)
-        yaw = np.array([np.arctan2(p.toe[0] - p.ankle[0], p.toe[1] - p.ankle[1]) for p in prints])
-        self._node.batched_wxyzs = _padded(yaws(yaw), room, 0.5)
-        self._node.batched_scales = _padded(
-            np.array([p.leg_length_m for p in prints]) / walk.leg_length_m, room, HIDDEN
-        )
-        colours = np.array([PRINT_COLOUR[p.side] for p in prints]).reshape(-1, 3)
+        places = np.array([(p.position[0], PRINT_Y_M, p.position[2]) for p, _ in rows]).reshape(-1, 3)
+        self._node.batched_positions = _padded(places, room, 0.0)
+        self._node.batched_wxyzs = _padded(yaws(np.array([p.heading_rad for p, _ in rows])), room, 0.5)
+        self._node.batched_scales = _padded(np.array([leg for _, leg in rows]) / walk.leg_length_m, room, HIDDEN)
+        colours = np.array([PRINT_COLOUR[p.side] for p, _ in rows]).reshape(-1, 3)
         self._node.batched_colors = _padded(colours, room, 200).astype(np.uint8)
 
 

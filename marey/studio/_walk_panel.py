@@ -38,19 +38,19 @@ class WalkPanel:
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, disabled=True)
         self._state = gui.add_html(state_html(None))
         self._pause = gui.add_button_group("Time", options=("Go or pause", "One frame"))
-        cast, drive = Cast(gui, self._tell), Drive(gui, self._tell)
+        self._cast, self._drive = Cast(gui, self._tell), Drive(gui, self._tell)
         with gui.add_folder("Jump and obstacles"):
             self._actions = Actions(gui, self._tell)
         with gui.add_folder("Take"):
             self._record = gui.add_button("Record", icon=viser.Icon.PLAYER_RECORD)
             self._keep = gui.add_button_group("Keep it as", options=("Clip", *EXPORTS))
         with gui.add_folder("Draw"):
-            looks = Looks(gui, self._tell, SHOWN)
-        style = Style(gui, gui.add_folder("Style", expand_by_default=False), self._tell)
+            self._looks = Looks(gui, self._tell, SHOWN)
+        self._style = Style(gui, gui.add_folder("Style", expand_by_default=False), self._tell)
         gui.add_html(KEYS_HTML)
-        self._groups = (cast, drive, self._actions, looks, style)
+        self._groups = (self._cast, self._drive, self._actions, self._looks, self._style)
         self._connect()
-        self._add_keys(gui)
+        self.commands = self._add_keys(gui)
 
     def refresh(self, document: Document) -> None:
         """Show how it goes."""
@@ -76,7 +76,7 @@ class WalkPanel:
         self._record.on_click(self._when("record", lambda: self._need().toggle_record()))
         self._keep.on_click(self._when("keep", lambda: self._keep_take(self._keep.value)))
 
-    def _add_keys(self, gui: viser.GuiApi) -> None:
+    def _add_keys(self, gui: viser.GuiApi) -> list[viser.CommandHandle]:
         keys: dict[str, tuple[str, Callable[[Walk], None]]] = {
             "I": ("Walk faster", lambda walk: walk.driven.ask_more("speed", SPEED_STEP)),
             "K": ("Walk slower", lambda walk: walk.driven.ask_more("speed", -SPEED_STEP)),
@@ -85,9 +85,14 @@ class WalkPanel:
             "U": ("Walk straight on", lambda walk: walk.driven.ask("turn_rate", 0.0)),
             "O": ("Drop an obstacle", Walk.drop_obstacle),
         }
+        commands: list[viser.CommandHandle] = []
         for key, (label, edit) in keys.items():
-            gui.add_command(label, hotkey=key).on_trigger(partial(self._press, edit))
-        gui.add_command("Jump", hotkey="H").on_trigger(lambda _: self._actions.jump(self._tell))
+            command = gui.add_command(label, hotkey=key)
+            command.on_trigger(partial(self._press, edit))
+            commands.append(command)
+        jump = gui.add_command("Jump", hotkey="H")
+        jump.on_trigger(lambda _: self._actions.jump(self._tell))
+        return [*commands, jump]
 
     def _press(self, edit: Callable[[Walk], None], _: Any) -> None:
         """Every press counts, so each has a key of its own with the worker."""

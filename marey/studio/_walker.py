@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -18,29 +21,17 @@ if TYPE_CHECKING:
     from marey.locomotion import Engine, Obstacle
 
 RATE_HZ: Final = 60.0  # the engine takes equal steps, so that a take has an even rate
-KEPT_PRINTS: Final = 28  # footprints that stay on the ground
 MAX_TAKE_S: Final = 600.0
 MAX_OVER_S: Final = 10.0
 TIMING_MEMORY: Final = 0.95  # of the running mean of step times
 CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
-FEET: Final = {"right": ("right_ankle", "right_foot", 0), "left": ("left_ankle", "left_foot", 2)}
 RANGES: Final = {  # what the page may ask for, in SI
     "speed": (0.0, 6.0),
     "run": (0.0, 1.0),
     "turn_rate": (-1.5, 1.5),
     "leg_length_m": (0.45, 1.35),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Print:
-    """Where a foot stood: ankle and toe on the ground, (x, z) [m]."""
-
-    side: str
-    ankle: tuple[float, float]
-    toe: tuple[float, float]
-    leg_length_m: float
-    is_flat: bool
+_WARNINGS: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,15 +78,13 @@ class Walker:
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.name, self.engine = name, engine
-        self.pose = engine.step(0.0)
+        self.pose = engine.pose
         self.asked = {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "leg_length_m": engine.leg_length_m}
         self.styles: dict[str, float] = {}
         self.obstacles: list[Dropped] = []
-        self.prints: deque[Print] = deque(maxlen=KEPT_PRINTS)
         self.take: Take | None = None
         self.is_recording = False
         self.step_ms = 0.0
-        self._standing: dict[str, Print | None] = dict.fromkeys(FEET)
 
     def ask(self, what: str, value: float, over_s: float = 0.0) -> None:
         """Go to a speed [m/s], a share of running, a turn rate [rad/s] or a leg length [m] within a time."""
@@ -104,15 +93,19 @@ class Walker:
         if what == "leg_length_m" and self.is_recording:
             raise InputError("the size cannot change while recording", "Stop the recording first")
         held = within(value, RANGES[what], what)
-        self.engine.set(**{what: held}, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
-        self.asked[what] = held
+        with _quietly():
+            self.engine.set(**{what: held}, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
+        targets = self.engine.targets
+        for changed in {what, "speed"}:  # a run that becomes a walk may be held at a lower speed
+            self.asked[changed] = float(getattr(targets, changed))
 
     def ask_style(self, name: str, weight: float, over_s: float = 0.0) -> None:
         """Give one style another weight; weights are shares, their sum does not matter."""
         if name not in self.styles:
             raise UnknownNameError("style", name, "the model", self.styles)
         wanted = {**self.styles, name: within(weight, (0.0, 1.0), name)}
-        self.engine.set(style=wanted, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
+        with _quietly():
+            self.engine.set(style=wanted, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
         self.styles = wanted
 
     def ask_more(self, what: str, step: float) -> None:
@@ -129,7 +122,6 @@ class Walker:
         self.pose = self.engine.step(seconds)
         spent_ms = 1e3 * (perf_counter() - start)
         self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
-        self._note_prints()
         if self.is_recording and self.take is not None:
             self.take.append(self.pose, self.engine.contacts)
 
@@ -156,25 +148,15 @@ class Walker:
         """What the page should know: values that the engine holds back."""
         return list(self.engine.notes)
 
-    def _note_prints(self) -> None:
-        """A foot that comes down leaves a print, at the first moment when all of it is down."""
-        places, names = self.pose.joint_positions(), self.pose.skeleton.names
-        contacts = self.engine.contacts
-        for side, (ankle, toe, first) in FEET.items():
-            before, flat = self._standing[side], bool(contacts[first] and contacts[first + 1])
-            if not contacts[first] and not contacts[first + 1]:
-                self._standing[side] = None
-            elif before is None or (flat and not before.is_flat):
-                heel, ball = (_ground_place(places[names.index(joint)]) for joint in (ankle, toe))
-                now = Print(side, heel, ball, self.engine.leg_length_m, flat)
-                if before is not None and before in self.prints:
-                    self.prints.remove(before)
-                self.prints.append(now)
-                self._standing[side] = now
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep remarks of an engine off the terminal, the page shows its notes; one thread at a time: filters are shared."""
+    from marey.locomotion import MareyWarning
 
-def _ground_place(point: FloatArray) -> tuple[float, float]:
-    return float(point[0]), float(point[2])
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore", MareyWarning)
+        yield
 
 
 def within(value: float, bounds: tuple[float, float], what: str) -> float:

@@ -1,0 +1,350 @@
+"""The Walk tab without a browser: every control, keys, obstacles, takes, footprints, bad values."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from marey.base import InputError, MareyError
+from marey.io import load, save
+from marey.locomotion import load_model
+from marey.studio._document import Document
+from marey.studio._walk import MAX_WALKERS, OBSTACLE_HEIGHT_M, OBSTACLE_RANGES, Walk
+from marey.studio._walk_panel import WalkPanel, state_html, state_lines
+from marey.studio._walk_stage import WalkStage
+from marey.studio._walker import RANGES, RATE_HZ
+
+MODEL = load_model()
+USER = SimpleNamespace(client=object(), client_id=0)
+
+
+@pytest.fixture
+def walk() -> Walk:
+    return Walk(MODEL)
+
+
+@pytest.fixture(scope="module")
+def server():
+    viser = pytest.importorskip("viser")
+    running = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+    yield running
+    running.stop()
+
+
+class Page:
+    """A session without a page: edits are carried out at once, errors are kept."""
+
+    def __init__(self, server) -> None:
+        self.document, self.errors, self.sent, self.opened = Document(), [], [], []
+        self.panel = WalkPanel(server.gui, self)
+
+    def post(self, _: str, edit) -> None:
+        try:
+            edit()
+        except MareyError as error:
+            self.errors.append(error)
+        self.panel.refresh(self.document)
+
+    def send(self, motion, name: str) -> None:
+        self.sent.append((motion, name))
+
+    def open_motion(self, label: str, motion) -> None:
+        self.opened.append((motion, label))
+
+    def frame_body(self) -> None:
+        """There is no camera."""
+
+    @property
+    def walk(self) -> Walk:
+        return self.document.walk
+
+    @property
+    def engine(self):
+        return self.walk.driven.engine
+
+
+def as_user(widget, value=None) -> None:
+    """Do what a hand does: change the value, or click."""
+    if value is not None:
+        widget.value = value
+    for callback in widget._impl.update_cb:
+        callback(SimpleNamespace(client=USER.client, client_id=0, target=widget))
+
+
+@pytest.fixture
+def page(server) -> Page:
+    here = Page(server)
+    as_user(here.panel._start)
+    return here
+
+
+def drive(walk: Walk, seconds: float) -> None:
+    for _ in range(round(seconds * RATE_HZ)):
+        walk.advance(1.0 / RATE_HZ + 1e-9)
+
+
+def field(page: Page, what: str):
+    return page.panel._drive.fields[what].slider
+
+
+@pytest.mark.parametrize(
+    ("what", "shown", "asked"),
+    [("speed", 1.2, 1.2), ("run", 0.5, 0.5), ("turn_rate", 30.0, np.radians(30.0)), ("leg_length_m", 0.8, 0.8)],
+)
+def test_glardon_a48_each_slider_changes_the_state_it_names(page: Page, what: str, shown: float, asked: float) -> None:
+    as_user(page.panel._drive.over, 0.3)
+    as_user(field(page, what), shown)
+    drive(page.walk, 0.6)
+    assert getattr(page.engine.parameters, what) == pytest.approx(asked, abs=1e-6)
+    assert not page.errors
+
+
+def test_glardon_a48_a_change_takes_the_time_that_was_given(page: Page) -> None:
+    as_user(page.panel._drive.over, 2.0)
+    as_user(field(page, "speed"), 1.0)
+    drive(page.walk, 1.0)
+    assert page.engine.speed == pytest.approx(0.5, abs=0.02)
+    drive(page.walk, 1.1)
+    assert page.engine.speed == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("gait", "speed", "run"), [("Walk", 1.3, 0.0), ("Run", 3.0, 1.0), ("Stand", 0.0, 0.0)])
+def test_glardon_a48_gait_buttons_set_speed_and_run(page: Page, gait: str, speed: float, run: float) -> None:
+    as_user(page.panel._drive.gait, gait)
+    drive(page.walk, 1.5)
+    assert (page.engine.speed, page.engine.parameters.run) == pytest.approx((speed, run), abs=1e-6)
+
+
+def test_glardon_a48_style_sliders_change_the_weights(page: Page) -> None:
+    names = list(page.walk.driven.styles)
+    for name in names[1:]:
+        as_user(page.panel._style.fields[name].slider, 0.0)
+    as_user(page.panel._style.fields[names[0]].slider, 1.0)
+    drive(page.walk, 1.5)
+    assert page.engine.parameters.weights[0] == pytest.approx(1.0, abs=1e-6)
+    as_user(page.panel._style.fields[names[0]].slider, 0.0)  # nothing would be left
+    assert len(page.errors) == 1 and page.walk.driven.styles[names[0]] > 0.0
+    assert page.panel._style.fields[names[0]].slider.value == pytest.approx(page.walk.driven.styles[names[0]], abs=0.05)
+
+
+def test_glardon_a48_feet_are_held_or_not(page: Page) -> None:
+    as_user(page.panel._looks.plants, False)
+    assert not page.engine.plants
+    as_user(page.panel._looks.plants, True)
+    assert page.engine.plants
+
+
+def test_glardon_a48_the_jump_button_starts_the_machine_and_the_label_follows_it(page: Page) -> None:
+    as_user(page.panel._drive.gait, "Walk")
+    drive(page.walk, 2.0)
+    as_user(page.panel._actions.length, 0.8)
+    as_user(page.panel._actions.jump_button)
+    states: list[str] = []
+    for _ in range(round(12 * RATE_HZ)):
+        drive(page.walk, 1.0 / RATE_HZ)
+        page.panel.refresh(page.document)
+        state = page.engine.state
+        assert f"{page.walk.driven.name}: {state}" in page.panel._state.content
+        if not states or states[-1] != state:
+            states.append(state)
+    assert len(set(states)) >= 4, states  # run-up, in, air, out
+    assert not page.errors
+
+
+def test_glardon_a48_obstacles_lie_within_the_ranges(walk: Walk) -> None:
+    walk.driven.engine.step(0.1)
+    seen = []
+    for _ in range(300):
+        obstacle = walk.random_obstacle()
+        length, width = obstacle.size
+        ahead = np.array(obstacle.position) - walk.driven.engine.position
+        heading = walk.driven.engine.heading_rad
+        distance = ahead @ [np.sin(heading), np.cos(heading)] - 0.5 * length
+        seen.append((distance, length, width))
+        assert obstacle.height_m == OBSTACLE_HEIGHT_M and obstacle.heading_rad == heading
+    for values, (low, high) in zip(np.array(seen).T, OBSTACLE_RANGES.values(), strict=True):
+        assert low - 1e-9 <= values.min() < low + 0.1 * (high - low)
+        assert high - 0.1 * (high - low) < values.max() <= high + 1e-9
+
+
+def test_glardon_a48_a_dropped_obstacle_is_decided_about_and_cleared(page: Page) -> None:
+    as_user(page.panel._drive.gait, "Walk")
+    drive(page.walk, 2.0)
+    as_user(page.panel._actions.drop_button)
+    assert not page.errors
+    dropped = page.walk.driven.obstacles[0]
+    assert dropped.decision in ("jump", "round") and dropped.words in state_html(page.walk)
+    as_user(page.panel._actions.undo, "Clear boxes")
+    assert not page.walk.driven.obstacles
+
+
+def test_glardon_a48_time_stops_goes_on_and_takes_single_steps(page: Page) -> None:
+    as_user(page.panel._pause, "Go or pause")
+    before = page.engine.time_s
+    drive(page.walk, 0.5)
+    assert page.engine.time_s == before and "paused" in state_html(page.walk)
+    as_user(page.panel._pause, "One frame")
+    assert page.engine.time_s == pytest.approx(before + 1.0 / RATE_HZ)
+    as_user(page.panel._pause, "Go or pause")
+    drive(page.walk, 0.5)
+    assert page.engine.time_s > before + 0.4
+
+
+@pytest.mark.parametrize("what", ["Footprints", "Ghosts", "Targets", "Chase"])
+def test_glardon_a48_marks_are_shown_or_not(page: Page, server, what: str) -> None:
+    box = page.panel._looks.boxes[what]
+    wanted = not box.value
+    as_user(box, wanted)
+    assert page.walk.shown[what] is wanted
+    stage = WalkStage(server.scene, lambda _: None)
+    stage.draw(page.walk)
+
+
+def press(page: Page, key: str) -> None:
+    command = next(c for c in page.panel.commands if c.hotkey == key)
+    for callback in command._impl.trigger_cb:
+        callback(SimpleNamespace(client=USER.client, client_id=0, target=command))
+
+
+def test_keys_drive_the_character(page: Page) -> None:
+    for _ in range(3):
+        press(page, "I")
+    press(page, "K")
+    press(page, "J")
+    assert page.walk.driven.asked["speed"] == pytest.approx(0.2)
+    assert page.walk.driven.asked["turn_rate"] == pytest.approx(np.radians(10.0))
+    assert field(page, "turn_rate").value == pytest.approx(10.0)
+    drive(page.walk, 1.0)
+    heading = page.engine.heading_rad
+    assert heading > 0.0  # to the left
+    press(page, "U")
+    press(page, "O")
+    assert page.walk.driven.asked["turn_rate"] == 0.0 and page.walk.driven.obstacles
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308, -5.0, 99999.0])
+def test_a_bad_value_harms_nothing(page: Page, bad: float) -> None:
+    as_user(field(page, "speed"), 1.0)
+    for what, (low, high) in RANGES.items():
+        as_user(field(page, what), bad)
+        assert low <= page.walk.driven.asked[what] <= high
+        assert low <= field(page, what).value / (np.degrees(1.0) if what == "turn_rate" else 1.0) <= high + 0.01
+    as_user(page.panel._drive.over, bad)
+    as_user(page.panel._actions.length, bad)
+    as_user(page.panel._actions.jump_button)
+    drive(page.walk, 1.0)
+    assert np.isfinite(page.walk.driven.pose.joint_positions()).all()
+    assert bool(page.errors) is not np.isfinite(bad)
+
+
+def test_nothing_can_be_driven_before_somebody_walks(server) -> None:
+    page = Page(server)
+    as_user(page.panel._actions.jump_button)
+    as_user(field(page, "speed"), 1.0)
+    assert len(page.errors) == 2 and all("nobody walks" in str(error) for error in page.errors)
+    assert "Walk here" in state_html(None)
+
+
+def test_characters_are_added_selected_and_removed(page: Page) -> None:
+    as_user(field(page, "speed"), 1.0)
+    as_user(page.panel._cast.change, "Add one")
+    assert [w.name for w in page.walk.walkers] == ["Walker 1", "Walker 2"]
+    assert field(page, "speed").value == 0.0  # the controls follow who is driven
+    drive(page.walk, 2.0)
+    first, second = (w.engine for w in page.walk.walkers)
+    assert first.speed == pytest.approx(1.0) and second.speed == 0.0
+    assert np.linalg.norm(first.position - second.position) > 1.0
+    as_user(page.panel._cast.who, "Walker 1")
+    assert field(page, "speed").value == pytest.approx(1.0)
+    page.panel.click(1)
+    assert page.walk.driven.name == "Walker 2"
+    as_user(page.panel._cast.change, "Remove it")
+    as_user(page.panel._cast.change, "Remove it")
+    assert len(page.walk.walkers) == 1 and len(page.errors) == 1
+
+
+def test_there_is_room_for_a_few_only(walk: Walk) -> None:
+    for _ in range(MAX_WALKERS - 1):
+        walk.add()
+    with pytest.raises(InputError, match="already"):
+        walk.add()
+
+
+def test_a_take_is_a_clip_with_contacts(page: Page, tmp_path: Path) -> None:
+    as_user(page.panel._drive.gait, "Walk")
+    as_user(page.panel._record)
+    drive(page.walk, 3.0)
+    as_user(field(page, "leg_length_m"), 1.1)
+    assert "while recording" in str(page.errors.pop()) and field(page, "leg_length_m").value < 1.0
+    as_user(page.panel._record)
+    for kind in ("GLB", "BVH", "Clip"):
+        as_user(page.panel._keep, kind)
+    assert [name for _, name in page.sent] == ["Walker 1.glb", "Walker 1.bvh"]
+    clip = page.opened[0][0]
+    assert clip.rate_hz == RATE_HZ and clip.num_frames == 180
+    assert clip.contacts is not None and clip.contacts.active.any(axis=0).all()
+    for motion, name in page.sent:
+        save(motion, tmp_path / name)
+        again = load(tmp_path / name)
+        np.testing.assert_allclose(again.joint_positions(), clip.joint_positions(), atol=2e-3)
+
+
+def test_an_empty_take_is_refused_in_words(page: Page) -> None:
+    as_user(page.panel._keep, "GLB")
+    assert "nothing was recorded" in str(page.errors[0]) and not page.sent
+
+
+def test_real_time_passes_in_equal_steps_and_a_sleep_is_not_made_up_for(walk: Walk) -> None:
+    for _ in range(30):
+        walk.advance(1.0 / 30.0)
+    assert walk.driven.engine.time_s == pytest.approx(1.0, abs=1.5 / RATE_HZ)
+    before = walk.driven.engine.time_s
+    walk.advance(100.0)
+    assert walk.driven.engine.time_s - before < 0.3
+
+
+def test_footprints_alternate_one_step_apart(walk: Walk) -> None:
+    walk.driven.ask("speed", 1.3, 0.5)
+    drive(walk, 8.0)
+    prints = walk.driven.engine.footprints[-6:]
+    assert all(a.side != b.side for a, b in pairwise(prints))
+    strides = [b.position[2] - a.position[2] for a, b in zip(prints, prints[2:], strict=False)]
+    speeds, hertz = walk.driven.engine.frequency_table()
+    expected = 1.3 / np.interp(1.3, speeds, hertz[0])
+    np.testing.assert_allclose(strides, expected, atol=0.02)
+
+
+def test_the_stage_shows_the_pose_of_everybody(walk: Walk, server) -> None:
+    walk.add()
+    walk.driven.ask("leg_length_m", 1.1)
+    walk.driven.ask("speed", 1.2)
+    walk.shown["Ghosts"] = True
+    drive(walk, 2.0)
+    walk.drop_obstacle()
+    stage = WalkStage(server.scene, lambda _: None)
+    stage.draw(walk)
+    drive(walk, 0.1)
+    stage.draw(walk)
+    for number, walker in enumerate(walk.walkers):
+        places = walker.pose.joint_positions()
+        for joint, node in stage._bodies._nodes.items():
+            np.testing.assert_allclose(node.batched_positions[number], places[joint], atol=1e-5)
+    stage.hide()
+    assert not stage._root.visible
+
+
+def test_two_pages_do_not_share_characters() -> None:
+    one, other = Walk(MODEL), Walk(MODEL)
+    one.driven.ask("speed", 1.0)
+    drive(one, 1.0)
+    assert other.driven.engine.time_s == 0.0 and other.driven.engine.speed == 0.0
+
+
+def test_lines_tell_state_speed_and_cost(walk: Walk) -> None:
+    drive(walk, 0.2)
+    lines = state_lines(walk)
+    assert lines[0].startswith("Walker 1: ") and "m/s" in lines[1] and "ms a frame" in lines[2]
