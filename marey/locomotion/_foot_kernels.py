@@ -1,4 +1,4 @@
-"""Compiled kinematics of one leg: frames of its joints, and the pose that puts its ankle and foot where they shall be."""
+"""Compiled kinematics of one leg: frames of its joints, and the pose that puts its ankle and foot in place."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def own_stretch(extension: float) -> tuple[float, float]:
 
 @kernel
 def frame_turn(a: Vector, n: Vector, b: Vector, m: Vector) -> Quaternion:
-    """Rotation that takes unit vector ``a`` to ``b``, and the part of ``n`` across ``a`` to that of ``m`` across ``b``."""
+    """Rotation that takes unit vector ``a`` to ``b``, and ``n``, across ``a``, to ``m``, across ``b``."""
     first = arc(a, b)
     n = rotate(first, n)
     n = unit(minus(n, times(dot(n, b), b)))

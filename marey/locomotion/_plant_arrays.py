@@ -11,6 +11,8 @@ from marey.base import FloatArray, InputError, IntArray, frozen
 from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
 
 FEET: Final = ("right", "left")
+EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
+"""What the four effectors, right ankle, right toe, left ankle, left toe, are called in a contact track."""
 STATE_SHAPE: Final = (3, 56)  # right foot, left foot, body
 GOAL_COLUMNS: Final = (22, 25)  # first columns of the ankle's and the toe's goal in a foot's row of the memory
 EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
@@ -36,7 +38,7 @@ class Legs(NamedTuple):
 class PlantOptions(NamedTuple):
     """How feet are planted; one may serve many characters."""
 
-    shift: FloatArray  # (4, 3) [m] added to where each effector would land (x and z count)
+    shift: FloatArray  # (4, 3) [m] added to where each effector would land; y is the ground there, over the floor
     toe_in: FloatArray  # (2,) [rad] yaw added to each landing foot, positive to the left
     ease_s: float  # [s] longest ease-in or ease-out
 

@@ -31,6 +31,7 @@ LET_GO, TURN_BACK, SETTLE = 5, 6, 7  # [s] left of easing out the shift, the tur
 YAW, TILT, SHIFT_A, GOAL_A, GOAL_T, SHIFT_T = 8, 10, 16, 22, 25, 28  # rates of those eased stand behind them
 HEADING, ANKLE_AHEAD, TOE_AHEAD, RAW = 34, 35, 36, 37  # RAW: raw rotation of the ankle one frame ago
 RISE, TARGET, TURN = 41, 43, 46  # TARGET, TURN: what the legs are posed with in this frame
+LEVEL = 51  # [m] of the ground under this foot, over the floor, and its rate
 NEED = 50  # [m] how far the hip is too high
 DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
 
@@ -38,7 +39,8 @@ SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
 EASE_PART = 0.4  # [-] of the time to the next plant
 SHORT_S = 0.06  # [s] shortest ease-out
 ANNOUNCED = 1.5  # [-] frames: a plant seen coming one frame ago was announced
-FASTEST_MPS, FASTEST_RADPS = 1.0, 5.0  # corrections are let go no faster
+FASTEST_MPS, FASTEST_RADPS = 0.4, 2.0  # corrections are let go no faster: more would overshoot by centimetres
+ROLL_S = 0.10  # [s] a foot that rolls onto its toe is back on its own course after this time
 HALF_LIFE_S = 0.06  # [s] of lowering the root
 DROP_PART = 0.04  # [-] of the leg: the most that the root is lowered
 SEEN_S = 0.15  # [s] a foot that lands this soon starts to lower the root
@@ -85,13 +87,26 @@ def turned_since(row: FloatArray, W_ankle: Quaternion) -> float:
 
 
 @kernel
+def foreseen_tilt(turned: Vector, flat: Vector, rise: float, done: float) -> Vector:
+    """Tilt [rad] that will lay a foot flat, by how it is foreseen to stand; nearer to the time, by how it stands."""
+    length = norm(flat)
+    sine = min(0.98, max(-0.98, rise / length))
+    ahead = unit((flat[0], 0.0, flat[2]))
+    level = sqrt(1.0 - sine * sine)
+    later = log(arc((level * ahead[0], sine, level * ahead[2]), unit(flat)))
+    now = log(arc(unit(turned), unit(flat)))
+    w = done * done
+    return plus(times(1.0 - w, later), times(w, now))
+
+
+@kernel
 def turn_foot(
-    row: FloatArray, foot: int, raw: Vector, W_ankle: Quaternion, held: bool, flat_s: float, toe_in: float,
+    row: FloatArray, foot: int, raw: Vector, W_ankle: Quaternion, held: bool, flat_s: float, rise: float, toe_in: float,
     ease_s: float, dt: float, scale: float, legs: Legs,
 ) -> Vector:  # fmt: skip
     """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the memory.
 
-    A held foot keeps its heading. The tilt eases to what lays the foot flat if that is due in ``flat_s``, else to none.
+    A held foot keeps its heading. ``rise`` [m] is how much the raw toe will then be above the ankle. The tilt eases to what lays the foot flat if that is due in ``flat_s``, else to none.
     """
     since = turned_since(row, W_ankle)
     coming = flat_s <= ease_s
@@ -105,10 +120,9 @@ def turn_foot(
     turned = rotate(yaw(row[YAW]), raw)
     if not held or row[ANKLE_HELD] + row[TOE_HELD] == 0.0:
         row[HEADING] = heading_of(foot, multiply(yaw(row[YAW]), W_ankle), legs)
-    length = norm(raw)
     if coming:
-        flat = lying_foot(foot, row[HEADING], length, scale, legs)
-        needed = log(arc(unit(turned), unit(flat)))
+        flat = lying_foot(foot, row[HEADING], norm(raw), scale, legs)
+        needed = foreseen_tilt(turned, flat, rise, 1.0 - flat_s / ease_s)
         if flat_s <= 0.0:
             follow3(row, TILT, needed, dt, FASTEST_RADPS)
         else:
@@ -119,33 +133,38 @@ def turn_foot(
 
 
 @kernel
+def surprised(row: FloatArray, place: Vector, lowest_y: float, shift: Vector) -> Vector:
+    """Goal of a plant that nobody announced: where the effector is; in the first frame of all, shifted as asked."""
+    if row[ALIVE] == 0.0:
+        return place[0] + shift[0], place[1], place[2] + shift[2]
+    row[RISE], row[RISE + 1], row[SETTLE] = place[1] - lowest_y, 0.0, SETTLE_S
+    return place
+
+
+@kernel
 def begin_plants(
     row: FloatArray, foot: int, ankle_down: bool, toe_down: bool, ankle: Vector, f: Vector, dt: float,
-    floor_y: float, scale: float, legs: Legs,
+    floor_y: float, scale: float, options: PlantOptions, legs: Legs,
 ) -> None:  # fmt: skip
     """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
 
     The second effector of a foot is held a foot's length from the first, so that both can be kept.
     """
     was_ankle, was_toe = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
-    length = norm(f)
-    flat = lying_foot(foot, row[HEADING], length, scale, legs)
+    a, t = 2 * foot, 2 * foot + 1
+    flat = lying_foot(foot, row[HEADING], norm(f), scale, legs)
+    ground = floor_y + row[LEVEL]
     if ankle_down and not was_ankle:
         if was_toe:
             set3(row, GOAL_A, minus(get3(row, GOAL_T), flat))
         elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
-            set3(row, GOAL_A, ankle)
-            row[RISE] = ankle[1] - floor_y - scale * legs.rest[2 * foot] if row[ALIVE] > 0.0 else 0.0
-            row[RISE + 1] = 0.0
-            row[SETTLE] = SETTLE_S if row[ALIVE] > 0.0 else 0.0
+            set3(row, GOAL_A, surprised(row, ankle, ground + scale * legs.rest[a], row3(options.shift, a)))
     if toe_down and not was_toe:
         if ankle_down or was_ankle:
             set3(row, GOAL_T, plus(get3(row, GOAL_A), flat if ankle_down else f))
         elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
-            set3(row, GOAL_T, plus(ankle, f))
-            row[RISE] = ankle[1] + f[1] - floor_y - scale * legs.rest[2 * foot + 1] if row[ALIVE] > 0.0 else 0.0
-            row[RISE + 1] = 0.0
-            row[SETTLE] = SETTLE_S if row[ALIVE] > 0.0 else 0.0
+            toe = plus(ankle, f)
+            set3(row, GOAL_T, surprised(row, toe, ground + scale * legs.rest[t], row3(options.shift, t)))
 
 
 @kernel
@@ -154,9 +173,18 @@ def start_easing_out(row: FloatArray, ankle_down: bool, toe_down: bool, next_s: 
     fade = min(ease_s, max(EASE_PART * next_s, SHORT_S))
     left = (row[ANKLE_HELD] > 0.0 and not ankle_down) or (row[TOE_HELD] > 0.0 and not toe_down)
     if left:
-        row[TURN_BACK] = fade
+        row[TURN_BACK] = min(fade, ROLL_S) if toe_down else fade
         if not ankle_down and not toe_down:
             row[LET_GO] = fade
+
+
+@kernel
+def set_level(row: FloatArray, level: float, next_s: float, ease_s: float, dt: float) -> None:
+    """Ease the ground under a foot in the air to that of its coming plant."""
+    if row[ALIVE] == 0.0:
+        row[LEVEL] = level
+    elif 0.0 < next_s <= ease_s:
+        row[LEVEL], row[LEVEL + 1] = eased(row[LEVEL], row[LEVEL + 1], level, next_s + dt, dt)
 
 
 @kernel
@@ -167,8 +195,11 @@ def place_foot(
 ) -> Vector:  # fmt: skip
     """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way."""
     a, t = 2 * foot, 2 * foot + 1
+    toe_first = toe_s < ankle_s and toe_s <= options.ease_s
+    set_level(row, options.shift[t if toe_first else a, 1], min(ankle_s, toe_s), options.ease_s, dt)
+    ground = floor_y + row[LEVEL]
     lift = heel_lift(foot, W_ankle, scale, legs)
-    low_a, low_t = floor_y + scale * legs.rest[a] + lift, floor_y + scale * legs.rest[t]
+    low_a, low_t = ground + scale * legs.rest[a] + lift, ground + scale * legs.rest[t]
     row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SETTLE], dt)
     if ankle_down:
         row[GOAL_A + 1] = low_a + row[RISE]
@@ -183,7 +214,6 @@ def place_foot(
         follow3(row, SHIFT_T, minus(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
         return placed
-    toe_first = toe_s < ankle_s and toe_s <= options.ease_s
     if toe_first:
         goal = (landing[t, 0] + options.shift[t, 0], low_t, landing[t, 2] + options.shift[t, 2])
         set3(row, GOAL_T, goal)
@@ -241,14 +271,15 @@ def guide_foot(
     start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
     f0 = minus(p_toe, p_ankle)
     flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
-    f = turn_foot(row, foot, f0, W_ankle, held, flat_s, options.toe_in[foot], options.ease_s, dt, scale, legs)
+    rise = (p_toe[1] if toe_down else landing[t, 1]) - (p_ankle[1] if ankle_down else landing[a, 1])
+    f = turn_foot(row, foot, f0, W_ankle, held, flat_s, rise, options.toe_in[foot], options.ease_s, dt, scale, legs)
     now = plus(p_ankle, get3(row, SHIFT_A))
-    begin_plants(row, foot, ankle_down, toe_down, now, f, dt, floor_y, scale, legs)
+    begin_plants(row, foot, ankle_down, toe_down, now, f, dt, floor_y, scale, options, legs)
     turned = multiply(exp(get3(row, TILT)), multiply(yaw(row[YAW]), W_ankle))
     target = place_foot(row, foot, p_ankle, p_toe, f, turned, ankle_down, toe_down, ankle_s, toe_s, landing, options,
                         dt, floor_y, scale, legs)  # fmt: skip
-    if not held:
-        f = above_floor(f, target[1], floor_y + scale * legs.rest[t])
+    if not toe_down:
+        f = above_floor(f, target[1], floor_y + row[LEVEL] + scale * legs.rest[t])
     keep_foot(row, target, f, f0)
     reach = norm(minus(p_knee, p_hip)) + norm(minus(p_ankle, p_knee))
     soft, _ = own_stretch(norm(minus(p_ankle, p_hip)) / reach)
@@ -290,7 +321,7 @@ def hip_excess(hip: Vector, target: Vector, reach: float) -> float:
 
 @kernel
 def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
-    """How far the root is lowered [m]: critically damped towards what is needed, never less than that, at most ``most``."""
+    """How far the root is lowered [m]: critically damped towards what is needed, never less, at most ``most``."""
     needed = min(needed, most)
     omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
     away, rate = body[DROP] - needed, body[DROP + 1]
@@ -333,7 +364,8 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 @kernel
 def finish_foot(
-    row: FloatArray, foot: int, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray, ease_s: float
+    row: FloatArray, foot: int, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray,
+    ease_s: float,
 ) -> bool:  # fmt: skip
     """Pose one leg, and let go of what it cannot keep; returns whether the ankle missed its target."""
     hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
@@ -353,7 +385,7 @@ def finish_foot(
         row[ANKLE_BARRED], row[TOE_BARRED] = 1.0, 1.0
         row[LET_GO] = ease_s
     turn = (row[TURN], row[TURN + 1], row[TURN + 2], row[TURN + 3])
-    return pose_leg(foot, get3(row, TARGET), turn, floor_y, scale, legs, root, rotations) > 0.0005
+    return pose_leg(foot, get3(row, TARGET), turn, floor_y + row[LEVEL], scale, legs, root, rotations) > 0.0005
 
 
 @kernel

@@ -1,0 +1,33 @@
+"""Compiled foot plants of a whole clip: the kernel of one frame, frame after frame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.locomotion._plant_arrays import Legs, PlantOptions
+from marey.locomotion._plant_kernels import plant_step
+
+
+@kernel
+def plant_clip(
+    dt: float,
+    planted: BoolArray,
+    until_s: FloatArray,
+    landing: FloatArray,
+    shifts: FloatArray,
+    options: PlantOptions,
+    floor_y: float,
+    legs: Legs,
+    state: FloatArray,
+    roots: FloatArray,
+    rotations: FloatArray,
+) -> IntArray:
+    """Plant the feet of all frames in place; arguments are those of ``plant_step``, with frames first; returns flags."""
+    flags = np.empty(len(roots), dtype=np.int64)
+    for f in range(len(roots)):
+        options.shift[:] = shifts[f]
+        flags[f] = plant_step(
+            dt, planted[f], until_s[f], landing[f], options, floor_y, 1.0, legs, state, roots[f], rotations[f]
+        )
+    return flags
