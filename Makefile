@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench interop studio study clean
+.PHONY: demo test browser check bench interop studio study clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,7 +15,10 @@ demo: $(STAMP)
 	$(BIN)/marey demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow and not browser" -n 2 --dist loadfile --no-loadscope-reorder
+
+browser: $(STAMP)
+	$(BIN)/python -m pytest -m "browser and not slow"
 
 study: $(STAMP)
 	$(BIN)/python -m pytest -m slow

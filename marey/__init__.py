@@ -47,6 +47,7 @@ _HOMES = {
 _ROOMS = frozenset(
     {
         "base",
+        "blending",
         "compression",
         "dynamics",
         "io",

@@ -13,7 +13,7 @@ from marey.motion._measures import mean_speed, root_speeds
 from marey.motion._mirror import mirror
 from marey.motion._motion import Contacts, LoadReport, Motion, Source
 from marey.motion._phases import Phase, Plant, contact_phases, feet_down
-from marey.motion._place import headings, place
+from marey.motion._place import headings, place, transformed
 from marey.motion._points import contact_positions
 from marey.motion._relative import RelativeRoot, decode_relative_root, encode_relative_root
 from marey.motion._resample import resample
@@ -60,5 +60,6 @@ __all__ = [
     "root_speeds",
     "slide_mm",
     "standing_height",
+    "transformed",
     "with_contacts",
 ]
