@@ -20,17 +20,26 @@ DEMO_STATURE_M = 1.60  # the shipped clips were made for 1.75 m
 
 def demo(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder to write.")] = "demo",
-    sample: Annotated[str, typer.Option(help="Shipped clip to start from: walk, run, jump, ...")] = "walk",
+    sample: Annotated[str, typer.Option(help="Shipped script or clip: walk, leap, stroll, run, jump, ...")] = "walk",
 ) -> None:
-    """Run the main job on a shipped clip and write a folder.
+    """Run the main job on what is shipped and write a folder.
 
-    Load, check, retarget, find contacts; write GLB, BVH, film strip and a text report.
+    Walk as a script says (or load a clip), check, retarget, find contacts; write GLB, BVH, film strip and a text report.
     """
+    with progress_bar("demo") as progress:
+        report = run_demo(_sample(sample), Path(out), lambda done: progress(done, NUM_STEPS))
+    typer.echo(report, nl=False)
+
+
+def _sample(name: str) -> Motion:
+    """The motion of a shipped script, or else a shipped clip."""
     from marey import samples
 
-    with progress_bar("demo") as progress:
-        report = run_demo(samples.load(sample), Path(out), lambda done: progress(done, NUM_STEPS))
-    typer.echo(report, nl=False)
+    if name not in samples.script_names():
+        return samples.load(name)
+    from marey.locomotion import load_script
+
+    return load_script(samples.script_file(name)).render()
 
 
 def run_demo(motion: Motion, folder: Path, progress: Callable[[int], None] = lambda done: None) -> str:

@@ -8,6 +8,8 @@ from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionMod
 from marey.locomotion._model_file import load_model
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion._script import Action, JumpAction, Script, Transition
+from marey.locomotion._script_play import Performance, perform
+from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport, slide_steps_mm
 from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
 
 __all__ = [
@@ -24,15 +26,21 @@ __all__ = [
     "LocomotionModel",
     "MareyWarning",
     "Parameters",
+    "PartReport",
+    "Performance",
     "RawFrame",
     "Script",
+    "ScriptPart",
+    "ScriptReport",
     "Source",
     "SpeedProfile",
     "Transition",
     "load_model",
     "load_script",
     "parse_script",
+    "perform",
     "plan_profile",
     "save_script",
     "script_to_toml",
+    "slide_steps_mm",
 ]
