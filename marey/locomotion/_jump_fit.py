@@ -25,6 +25,7 @@ from marey.skeleton import HUMAN, Skeleton
 EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
 RIDGE: Final = 0.15  # [-] pulls personal offsets to the mean: one jump of a person counts for less than the law
 LEAP_S: Final = 0.2  # [s] who is in the air for longer leaps, for less he steps or runs
+HIGHER: Final = 1.2  # [-] longest time in the air over the longest captured
 WALKED_MPS: Final = 1.6  # [m/s] who leaps at less came walking
 REACH: Final = {"walk": (0.33, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)}  # shortest l_n; part of the longest
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
@@ -96,8 +97,6 @@ def _fault(jump: CapturedJump, kind: str) -> str | None:
         return "too fast for a walk"
     if kind == "run" and jump.flight_s < 0.06:
         return "hardly in the air"
-    if kind == "run" and jump.speed_mps < WALKED_MPS:
-        return "too slow for a run"
     return None
 
 
@@ -117,10 +116,11 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray, skeleton: 
     shares = np.array([float(is_leap[who == k].any()) for k in range(len(people))])
     reach = REACH[kind]
     longest = at[is_leap, 0].max()
+    offsets, slopes, lift = _condensed(offsets, slopes, space.lifting)
     arrays = {
         "shares": shares / shares.sum(),
         "mean": space.mean,
-        "lift": space.lifting,
+        "lift": lift,
         "offsets": offsets,
         "slopes": slopes,
         "centre": centre,
@@ -130,7 +130,15 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray, skeleton: 
     }
     held = {name: frozen(array, name=name) for name, array in arrays.items()}
     law = _run_up(kind, jumps, at, is_leap, leg_m)
-    return JumpModel(kind=kind, people=people, run_up=law, means=means, skeleton=skeleton, leg_length_m=leg_m, **held)
+    model = JumpModel(kind=kind, people=people, run_up=law, captured_run_up=law, means=means, **held)
+    return replace(model, run_up=_own_run_up(model))
+
+
+def _condensed(offsets: FloatArray, slopes: FloatArray, lift: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same law in as few components as its rows have: one for each person and slope at most."""
+    u, s, vt = np.linalg.svd(np.concatenate([offsets, slopes]), full_matrices=False)
+    scores = u * s
+    return scores[: len(offsets)], scores[len(offsets) :], vt @ lift
 
 
 def _pooled(scores: FloatArray, at: FloatArray, who: FloatArray, is_leap: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,12 +163,13 @@ def _timing(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: Float
         "pieces": _planes(at, np.log(spans), is_leap),
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
         "marks": _planes(at, marks, is_leap),
-        "flight_law": _flight_law(kind, at, is_leap),
-        "flight_limits": np.array([SHORTEST_FLIGHT_S, at[:, 1].max()]),
+        "mark_limits": np.stack([marks[is_leap].min(axis=0), marks[is_leap].max(axis=0)]),
+        "flight_law": _flight_law(at, is_leap),
+        "flight_limits": np.array([at[is_leap, 1].min() if kind == "standing" else LEAP_S, HIGHER * at[:, 1].max()]),
     }
 
 
-def _flight_law(kind: str, at: FloatArray, is_leap: FloatArray) -> FloatArray:
+def _flight_law(at: FloatArray, is_leap: FloatArray) -> FloatArray:
     """Time in the air [s] by length: constant and slope, of leaps."""
     lengths, flights = at[is_leap].T
     slope, constant = np.polyfit(lengths, flights, 1) if len(lengths) > 3 else (0.2, np.mean(flights - 0.2 * lengths))
@@ -180,6 +189,14 @@ def _marks(jump: CapturedJump) -> FloatArray:
     end = jump.knots[-1]
     first, last = max(rto - rhs, 1e-6), max(end - lhs, 1e-6)
     return np.clip([(rts - rhs) / first, (rho - rhs) / first, *((t - lhs) / last for t in (lts, lho, lto))], 0.0, 1.0)
+
+
+def _own_run_up(model: JumpModel) -> RunUpLaw:
+    """The law of the jumps that a model makes, within its limits; the captured jumps give the tolerance."""
+    lengths = np.linspace(*model.limits, 9)
+    speeds = np.array([model.unit(length).mean_speed_mps for length in lengths]) / model.leg_length_m
+    law = fit_run_up(lengths, speeds)
+    return replace(law, tolerance=max(law.tolerance, model.captured_run_up.tolerance))
 
 
 def _run_up(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: FloatArray, leg_m: float) -> RunUpLaw:

@@ -13,12 +13,14 @@ from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.locomotion._jump_flight import GRAVITY, Airtime, Geometry, ballistic, grounded, measured_length
 from marey.locomotion._jump_rows import canonical_times, smooth_samples, steps_of
 from marey.locomotion._jump_runup import RunUpLaw
+from marey.locomotion._segment import performer_leg
 from marey.locomotion._units import rows_wxyz
-from marey.skeleton import Skeleton
+from marey.skeleton import HUMAN, Skeleton
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 101}  # about one every 1/60 s
+LEG_M: Final = performer_leg(HUMAN)
 SHORTEST_FLIGHT_S: Final = 0.08
-PACE: Final = (0.7, 1.4)  # [-] how far a stance may be played faster or slower to match the speed of the flight
+PACE: Final = (0.75, 1.25)  # [-] how far a stance may be played faster or slower to match the speed of the flight
 SCALINGS: Final = ("froude", "leg")
 SECANT_STEPS: Final = 6
 STRAY: Final = 0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
@@ -85,14 +87,24 @@ class JumpModel:
     pieces: FloatArray  # (3, S) log durations [s] of the pieces but the flight: constant, by l_n, by T
     piece_limits: FloatArray  # (2, S) [s] shortest and longest captured
     marks: FloatArray  # (3, 5) RTS, RHO as parts of the take-off stance, LTS, LHO, LTO of the landing piece
+    mark_limits: FloatArray  # (2, 5) earliest and latest captured
     flight_law: FloatArray  # (2,) [s] constant, by l_n
     flight_limits: FloatArray  # (2,) [s]
     captured: FloatArray  # (2,) l_n
     limits: FloatArray  # (2,) l_n
-    run_up: RunUpLaw
+    run_up: RunUpLaw  # of the jumps that the model makes
+    captured_run_up: RunUpLaw  # of the jumps it was fitted on
     means: FloatArray  # (J, 4) wxyz
-    skeleton: Skeleton
-    leg_length_m: float
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The body on which jumps are measured; others are scaled."""
+        return HUMAN
+
+    @property
+    def leg_length_m(self) -> float:
+        """Leg length [m] of that body."""
+        return LEG_M
 
     def unit(
         self,
@@ -177,7 +189,7 @@ class JumpModel:
         spans = np.clip(np.exp(at @ self.pieces), self.piece_limits[0], self.piece_limits[1])
         middle = len(spans) // 2
         spans = np.insert(spans, middle, flight_s)
-        marks = np.clip(at @ self.marks, 0.0, 1.0)
+        marks = np.clip(at @ self.marks, self.mark_limits[0], self.mark_limits[1])
         return _Sketch.of(self, rows, spans, marks)
 
     def _airtime_of(self, sketch: _Sketch, rise_m: float) -> float:
@@ -228,51 +240,29 @@ class JumpModel:
             leg_length_m=leg_length_m,
         )
 
-    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays (single precision) and facts of the model, but for what the gait model holds: means and skeleton."""
-        arrays = {name: getattr(self, name).astype(np.float32) for name in _ARRAYS}
-        facts = {"kind": self.kind, "people": list(self.people), "run_up": self.run_up.to_facts()}
-        return arrays, facts
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays that hold all of the model, poses in single precision; names are UTF-8 bytes."""
+        large = {name: getattr(self, name).astype(np.float32) for name in _LARGE}
+        small = {name: np.array(getattr(self, name)) for name in _SMALL}
+        laws = np.array([self.run_up.to_numbers(), self.captured_run_up.to_numbers()])
+        text = "\n".join((self.kind, *self.people)).encode()
+        return {**large, **small, "laws": laws, "names": np.frombuffer(text, dtype=np.uint8).copy()}
 
     @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, NDArray[Any]],
-        facts: Mapping[str, Any],
-        *,
-        means: FloatArray,
-        skeleton: Skeleton,
-        leg_length_m: float,
-    ) -> JumpModel:
-        """The model that :meth:`to_arrays` gave, for the gait model's means, skeleton and leg length."""
-        held = {name: frozen(arrays[name], name=name) for name in _ARRAYS}
-        law = RunUpLaw.from_facts(facts["run_up"])
-        people = tuple(facts["people"])
-        return cls(
-            kind=facts["kind"],
-            people=people,
-            run_up=law,
-            means=means,
-            skeleton=skeleton,
-            leg_length_m=leg_length_m,
-            **held,
-        )
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> JumpModel:
+        """The model that :meth:`to_arrays` gave."""
+        kind, *people = bytes(arrays["names"]).decode().split("\n")
+        if kind not in NUM_ROWS:
+            raise UnknownNameError("kind of jump", kind, "a jump model", tuple(NUM_ROWS))
+        held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_LARGE, *_SMALL)}
+        own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
+        return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)
 
 
-_ARRAYS: Final = (
-    "shares",
-    "mean",
-    "lift",
-    "offsets",
-    "slopes",
-    "centre",
-    "pieces",
-    "piece_limits",
-    "marks",
-    "flight_law",
-    "flight_limits",
-    "captured",
-    "limits",
+_LARGE: Final = ("mean", "lift")
+_SMALL: Final = (
+    *("shares", "offsets", "slopes", "centre", "pieces", "piece_limits", "marks", "mark_limits"),
+    *("flight_law", "flight_limits", "captured", "limits", "means"),
 )
 
 
@@ -326,8 +316,8 @@ class _Sketch:
     def roll(self, times: FloatArray) -> FloatArray:
         """How much of the support is on the ball of the foot ``(n,)``: all after heel off, none before toe strike."""
         rhs, rts, rho, rto, lhs, lts, lho, lto = self.events()
-        ends = [rhs, rts, max(rho, rts + 1e-3), rto, lhs, lts, max(lho, lts + 1e-3), max(lto, lho + 2e-3) + 1e-3]
-        return np.interp(times, np.maximum.accumulate(ends), [0.0, 0.3, 1.0, 1.0, 0.0, 0.3, 1.0, 1.0])
+        ends = [rhs, rts, rho, 0.5 * (rho + rto), rto, lhs, lts, lho, 0.5 * (lho + lto)]
+        return np.interp(times, ends, [0.0, 0.5, 0.5, 1.0, 1.0, 0.0, 0.5, 0.5, 1.0])
 
     def paced(self) -> _Sketch:
         """Stances played faster or slower, so that the body leaves and lands at about the speed of its flight."""

@@ -13,8 +13,8 @@ from marey.locomotion._segment import performer_leg
 from marey.locomotion._units import unit_rows
 from marey.motion import Motion
 
-LEAP_STEPS: Final = (14, 16, 22)  # intervals: stance, flight, landing foot's stance and the swing to the next strike
-STANDING_STEPS: Final = (10, 12, 14, 8, 14)  # sinking, pushing, flight, giving way, rising
+LEAP_STEPS: Final = (10, 12, 18)  # intervals: stance, flight, landing foot's stance and the swing to the next strike
+STANDING_STEPS: Final = (8, 9, 10, 6, 10)  # sinking, pushing, flight, giving way, rising
 
 
 def steps_of(kind: str) -> tuple[int, ...]:

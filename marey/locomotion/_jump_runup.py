@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, UnknownNameError
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class RunUpLaw:
         """Whether a speed is within the tolerance of what a length wants."""
         return abs(speed_n - self.speed(length_n)) <= self.tolerance + 1e-12
 
-    def to_facts(self) -> dict[str, float]:
-        """Plain numbers for a file."""
-        return {name: float(getattr(self, name)) for name in ("slope", "offset", "tolerance", "correlation")}
+    def to_numbers(self) -> tuple[float, float, float, float]:
+        """Slope, offset, tolerance and correlation."""
+        return self.slope, self.offset, self.tolerance, self.correlation
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> RunUpLaw:
-        """The law that :meth:`to_facts` gave."""
-        return cls(**{name: float(facts[name]) for name in ("slope", "offset", "tolerance", "correlation")})
+    def from_numbers(cls, numbers: FloatArray) -> RunUpLaw:
+        """The law that :meth:`to_numbers` gave."""
+        return cls(*(float(number) for number in frozen(numbers, 4, name="run-up law")))
 
 
 GLARDON: Final[Mapping[str, RunUpLaw]] = {
