@@ -1,4 +1,4 @@
-"""Requests to an engine, checked: what is out of range is held at its end with a warning, what is no number is refused."""
+"""Requests to an engine, checked: what is out of range is held with a warning, what is no number is refused."""
 
 from __future__ import annotations
 

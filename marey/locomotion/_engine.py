@@ -291,7 +291,7 @@ class Engine:
         )
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
-        """Let time pass and return the motion, first frame now; all frames have the body of the last.
+        """Let time pass and return the motion, first frame now.
 
         Raises:
             InputError: the time or the rate is not positive.
@@ -300,16 +300,11 @@ class Engine:
         count = round(checked_dt(seconds, "seconds") * rate) if rate > 0.0 else 0
         if count < 1:
             raise InputError(f"{seconds} s at {rate_hz} Hz is no frame", "Give a positive time and rate")
-        poses, contacts = [self._pose], [self.contacts]
-        start = self._time_s
+        start, poses, contacts = self._time_s, [self._pose], [self.contacts]
         for i in range(1, count + 1):
             poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
             contacts.append(self.contacts)
-        wxyz = np.stack([pose.rotations.wxyz for pose in poses])
-        roots = np.stack([pose.root_position for pose in poses])
-        return Motion(
-            self._skeleton, rate, roots, SO3(wxyz), Contacts(CONTACT_NAMES, np.stack(contacts)), name="locomotion"
-        )
+        return _motion(poses, rate, np.stack(contacts))
 
     @property
     def _source(self) -> Source:
@@ -341,6 +336,21 @@ class Engine:
         self._walker.feet[:] = self._walker.effectors(frame.root_position, frame.rotations)
         self._prints.extend(self._feet.prints(before, self._walker.feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+
+
+def _motion(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
+    """A clip of poses; of a body that changed its size, with moving bones."""
+    skeleton = poses[-1].skeleton
+    grew = any(pose.skeleton is not skeleton for pose in poses)
+    return Motion(
+        skeleton,
+        rate_hz,
+        np.stack([pose.root_position for pose in poses]),
+        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
+        Contacts(CONTACT_NAMES, contacts),
+        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
+        name="locomotion",
+    )
 
 
 def _shares(dt: float) -> list[float]:

@@ -27,9 +27,7 @@ def checked_plan(
     """
     times = frozen(times_s, None, name="times_s")
     if not len(times) or times[0] < 0.0 or (np.diff(times) <= 0.0).any():
-        raise InputError(
-            "the times of a plan do not increase from zero", "Give seconds from now, each later than the last"
-        )
+        raise InputError("the times of a plan do not increase from zero", "Give each later than the last")
     speeds = frozen(speed, len(times), name="speed")
     runs = None if run is None else np.clip(frozen(run, len(times), name="run"), 0.0, 1.0)
     turns = None if turn_rate is None else frozen(turn_rate, len(times), name="turn_rate")

@@ -117,7 +117,7 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
     while int(state[KNOT]) < last:
         knot = int(state[KNOT])
         length = knots[knot + 1] - knots[knot]
-        pieces = max(1, int(ceil(length / PIECE_S)))
+        pieces = max(1, ceil(length / PIECE_S))
         start = knots[knot] + length * state[PIECE] / pieces
         stop = knots[knot + 1] if state[PIECE] + 1 >= pieces else knots[knot] + length * (state[PIECE] + 1) / pieces
         if stop > t:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 
 SPEED: Final = 0  # columns of a plan
 RUN: Final = 1
@@ -19,6 +20,7 @@ SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; 
 POSTURE_RATE: Final = 3.0  # [1/s] of (normalised speed)^power: standing to a brisk walk's posture in 0.4 s
 GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becomes a run's in 0.4 s
 RAMP_KNOTS: Final = 9
+CLOSE_S: Final = 0.02  # [s] knots nearer than this are one
 TAIL_KNOTS: Final = 4
 KNOT_S: Final = 0.1  # [s] between knots of a plan that is followed
 
@@ -66,39 +68,58 @@ def steady(rows: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
     return np.zeros((len(rows), 1)), values
 
 
-def ramp(now: FloatArray, to: FloatArray, over_s: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
-    """Straight lines from parameters ``(n, P)`` to others in ``over_s`` ``(n,)`` [s]; postures may take longer.
+def ramp(now: FloatArray, to: FloatArray, ends_s: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
+    """Straight lines from parameters ``(n, P)`` to others, each in its own time ``(n, P)`` [s]; postures may take longer.
 
     Returns:
         Knots ``(n, M)`` [s] and values ``(n, M, P)``.
     """
-    over_s = np.maximum(over_s, SHORTEST_RAMP_S)
-    part, gait = np.linspace(0.0, 1.0, RAMP_KNOTS), np.r_[RUN, STYLES : now.shape[1]]
-    rows = (1.0 - part[:, None]) * now[:, None] + part[:, None] * to[:, None]
-    rows[:, -1] = to
-    gait_s = np.maximum(over_s, np.abs(to - now)[:, gait].max(axis=1) / GAIT_RATE)
-    knots, values = _with_posture(over_s[:, None] * part, rows, now, posture, gait_s)
-    share = np.minimum(knots / gait_s[:, None], 1.0)[:, :, None]
-    values[:, :, gait] = (1.0 - share) * now[:, None, gait] + share * to[:, None, gait]
-    return knots, values
+    ends = _slowed(ends_s, to - now)
+    kinks = np.concatenate([ends[:, : LEG + 1], ends[:, STYLES:].max(axis=1)[:, None]], axis=1)
+    even = kinks.max(axis=1)[:, None] * np.linspace(0.0, 1.0, RAMP_KNOTS)
+    times = np.sort(np.concatenate([even, kinks], axis=1), axis=1)
+    share = np.minimum(times[:, :, None] / ends[:, None], 1.0)
+    rows = (1.0 - share) * now[:, None] + share * to[:, None]
+    return _with_posture(times, rows, now, posture)
+
+
+def overlaid(
+    times: FloatArray, rows: FloatArray, to: FloatArray, changed: BoolArray, over_s: float, posture: Posture
+) -> tuple[FloatArray, FloatArray]:
+    """A plan at times ``(M,)`` [s] from now, some columns of which go to ``to`` ``(P,)`` instead, in ``over_s``."""
+    now = rows[0]
+    ends = _slowed(np.full((1, len(to)), over_s), np.where(changed, to - now, 0.0)[None])[0]
+    even = np.outer(np.unique(ends), np.linspace(0.0, 1.0, RAMP_KNOTS)).ravel()
+    wanted = np.unique(np.concatenate([times, even]))
+    kept = np.r_[True, np.diff(wanted) > CLOSE_S] | np.isin(wanted, ends) | (wanted == wanted[-1])
+    knots = wanted[kept]
+    dense = np.stack([np.interp(knots, times, column) for column in rows.T], axis=1)
+    share = np.minimum(knots[:, None] / ends, 1.0)
+    dense = np.where(changed, (1.0 - share) * now + share * to, dense)
+    return _with_posture(knots[None], dense[None], now[None], posture)
+
+
+def _slowed(ends_s: FloatArray, change: FloatArray) -> FloatArray:
+    """Times ``(n, P)`` [s] of a change: no jerks, and gaits and styles no faster than a body changes."""
+    ends = np.maximum(ends_s, SHORTEST_RAMP_S)
+    gait = np.r_[RUN, STYLES : change.shape[1]]
+    ends[:, gait] = np.maximum(ends[:, gait], np.abs(change[:, gait]) / GAIT_RATE)
+    ends[:, STYLES:] = ends[:, STYLES:].max(axis=1)[:, None]  # together, so that they always sum to one
+    return ends
 
 
 def followed(times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
     """A plan through knots ``(M,)`` [s] with parameters ``(M, P)``; knots are added where they are far apart."""
-    pairs = zip(times[:-1], times[1:], strict=True)
-    fine = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / KNOT_S)))) for a, b in pairs]
+    fine = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / KNOT_S)))) for a, b in pairwise(times)]
     dense_times = np.unique(np.concatenate([times, *fine]))
     dense = np.stack([np.interp(dense_times, times, column) for column in rows.T], axis=1)
-    return _with_posture(dense_times[None], dense[None], now[None], posture, dense_times[-1:])
+    return _with_posture(dense_times[None], dense[None], now[None], posture)
 
 
 def _with_posture(
-    times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture, end: FloatArray
+    times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture
 ) -> tuple[FloatArray, FloatArray]:
-    """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives.
-
-    The tail ends when the posture is there, but not before ``end`` ``(n,)`` [s].
-    """
+    """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives."""
     wished = posture.of(rows[:, :, SPEED], rows[:, :, LEG])
     rows[:, 0, POSTURE] = now[:, POSTURE]
     for i in range(1, rows.shape[1]):
@@ -106,9 +127,8 @@ def _with_posture(
         rows[:, i, POSTURE] = rows[:, i - 1, POSTURE] + np.clip(wished[:, i] - rows[:, i - 1, POSTURE], -room, room)
     last, length, part = rows[:, -1, POSTURE], times[:, -1], np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:]
     missing = np.abs(wished[:, -1] - last) / POSTURE_RATE
-    rest = np.maximum(length + missing, end) - length
     tail = np.repeat(rows[:, -1:], TAIL_KNOTS, axis=1)
     tail[:, :, POSTURE] = last[:, None] + (wished[:, -1] - last)[:, None] * part
     tail[:, -1, POSTURE] = wished[:, -1]
-    knots = np.concatenate([times, length[:, None] + rest[:, None] * part], axis=1)
+    knots = np.concatenate([times, length[:, None] + missing[:, None] * part], axis=1)
     return knots, np.concatenate([rows, tail], axis=1)

@@ -9,7 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray
-from marey.locomotion._engine_plan import LEG, POSTURE, RUN, SPEED, TURN, Parameters, Posture, followed, ramp, steady
+from marey.locomotion._engine_plan import (
+    LEG,
+    POSTURE,
+    RUN,
+    SPEED,
+    STYLES,
+    TURN,
+    Parameters,
+    Posture,
+    followed,
+    overlaid,
+    steady,
+)
 from marey.locomotion._engine_source import RawFrame
 from marey.locomotion._model import EVENTS, GaitArrays
 from marey.skeleton import Skeleton
@@ -103,9 +115,14 @@ class GaitWalker:
         return self._arrays.held.copy()
 
     def go_to(self, parameters: Parameters, over_s: float = 0.0) -> None:
-        """Change all parameters in straight lines over a time [s], at least 0.1 s."""
-        over = np.array([over_s], dtype=np.float64)
-        self._replan(*ramp(self._arrays.here[None], parameters.row()[None], over, self._posture))
+        """Change parameters in straight lines over a time [s], at least 0.1 s.
+
+        Those that are asked for what the plan brings anyway go on as planned.
+        """
+        to, times, rows = parameters.row(), *self._to_come()
+        changed = to != rows[-1]
+        changed[POSTURE], changed[STYLES:] = False, changed[STYLES:].any()
+        self._replan(*overlaid(times, rows, to, changed, over_s, self._posture))
 
     def follow_plan(
         self,
@@ -228,11 +245,15 @@ class GaitWalker:
 
     def _restart_plan(self) -> None:
         """Cut from the plan what is past, so that the state at its start may be changed."""
+        times, rows = self._to_come()
+        self._replan(times[None], rows[None])
+
+    def _to_come(self) -> tuple[FloatArray, FloatArray]:
+        """Knots [s from now] and parameters of what is left of the plan, beginning now."""
         t, plan = float(self._arrays.clock[0]), self._plan
         later = plan.knots > t
-        knots = np.r_[0.0, plan.knots[later] - t]
         now = self._arrays.here if t > 0.0 else plan.values[0]
-        self._replan(knots[None], np.concatenate([now[None], plan.values[later]])[None])
+        return np.r_[0.0, plan.knots[later] - t], np.concatenate([now[None], plan.values[later]])
 
     def _refresh(self, dt: float) -> None:
         from marey.locomotion._engine_kernels import advance_walker
