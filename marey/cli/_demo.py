@@ -24,7 +24,7 @@ def demo(
 ) -> None:
     """Run the main job on what is shipped and write a folder.
 
-    Walk as a script says (or load a clip), check, retarget, find contacts; write GLB, BVH, film strip and a text report.
+    Walk as a script says, or load a clip; check, retarget, find contacts; write GLB, BVH, film strip, text report.
     """
     with progress_bar("demo") as progress:
         report = run_demo(_sample(sample), Path(out), lambda done: progress(done, NUM_STEPS))

@@ -111,7 +111,7 @@ def slide_steps_mm(motion: Motion, contact: str, joints: FloatArray) -> FloatArr
 def _part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) -> PartReport:
     element = script.timeline[part.index]
     start, stop = (round(time_s * motion.rate_hz) for time_s in (part.start_s, part.stop_s))
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"kind": "transition"}
     if isinstance(element, Action):
         facts = {"kind": "action", "asked_mps": element.speed}
     elif isinstance(element, JumpAction):
@@ -122,7 +122,7 @@ def _part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) 
         start_s=part.start_s,
         stop_s=part.stop_s,
         mean_mps=_path_m(motion, start, stop) / max(part.stop_s - part.start_s, 1e-9),
-        **({"kind": "transition"} | facts),
+        **facts,
     )
 
 
@@ -135,7 +135,7 @@ def _flight(motion: Motion, joints: FloatArray, start: int, stop: int) -> dict[s
     """Length and time of the longest flight between two frames."""
     assert motion.contacts is not None
     active = motion.contacts.active
-    leave, land = longest_run(~active[start:stop].any(axis=1))
+    leave, land = longest_run(np.asarray(~active[start:stop].any(axis=1)))
     leave, land = leave + start, land + start
     if land <= leave or leave == 0 or land >= motion.num_frames:
         return {}

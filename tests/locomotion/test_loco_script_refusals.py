@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.base import FormatError, InputError, MareyError, MissingFileError, UnknownNameError
-from marey.locomotion import Engine, LocomotionModel, MareyWarning, enforce_plants, load_model, load_script, plan_profile
+from marey.locomotion import Engine, LocomotionModel, MareyWarning, load_model, load_script, plan_profile
 
 BAD = (float("nan"), float("inf"), -float("inf"))
 DT = 1.0 / 60.0
@@ -200,19 +200,22 @@ def test_glardon_a50_a_script_that_is_no_script_is_refused_with_a_line(tmp_path:
 
 @pytest.mark.parametrize("bad", BAD)
 def test_glardon_a50_profiles_of_no_number_are_refused(model, bad):
+    engine = Engine(model, speed=1.1)
     with pytest.raises(InputError):
-        plan_profile(model, bad, 1.0, 5.0, 0.0)
+        plan_profile(engine, bad, 1.0, 5.0, 0.0)
     with pytest.raises(InputError):
-        plan_profile(model, 1.0, 1.0, bad, 0.0)
+        plan_profile(engine, 1.0, 1.0, bad, 0.0)
 
 
 def test_glardon_a50_a_profile_over_no_distance_is_not_feasible(model):
+    engine = Engine(model, speed=1.1)
     for distance in (0.0, -1.0):
-        assert plan_profile(model, 1.1, 1.1, distance, 0.2).status != "ok"
+        assert plan_profile(engine, 1.1, 1.1, distance, 0.2).status != "ok"
 
 
 def test_glardon_a50_plants_are_refused_where_there_are_no_legs(model):
     from marey.lie import SO3
+    from marey.locomotion import enforce_plants
     from marey.motion import Motion
     from marey.skeleton import Skeleton
 
