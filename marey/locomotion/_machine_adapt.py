@@ -50,6 +50,7 @@ def plan_approach(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Appr
         InputError: there is no run-up within the limits; the message says what to change.
     """
     request = fitted(walker, jumps, request)
+    clip_for(walker, jumps, request)  # takes milliseconds: now rather than at the take-off
     if request.kind == "standing":
         speed = walker.parameters.speed
         return Approach(request, 0.0, 0.0, abs(speed) / STOPPING if abs(speed) > NEAR else 0.0, 0.0)

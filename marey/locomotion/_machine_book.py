@@ -86,3 +86,8 @@ def opposite_joints(skeleton: Skeleton) -> IntArray:
     other = {"left_": "right_", "right_": "left_"}
     names = [next((to + n[len(side) :] for side, to in other.items() if n.startswith(side)), n) for n in skeleton.names]
     return np.array([skeleton.names.index(name) for name in names], dtype=np.int64)
+
+
+def jump_book(model: LocomotionModel, scaling: str = "froude") -> ModelJumps:
+    """Return the jumps of a model for characters whose size and speed go together in one of two ways."""
+    return ModelJumps(model, scaling)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._blend import Alignment
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, Gait, JumpClip, effectors, ground_shift, placed
+from marey.locomotion._transition_clip import RIGHT, BodyFrame, Gait, JumpClip, effectors, ground_shift, placed
 from marey.locomotion._transition_feet import Feet, feet_of
 from marey.skeleton import Skeleton
 
 STRIKE, TOE_STRIKE, HEEL_OFF, TOE_OFF = range(4)
 LAST_PHASE: Final = 1.0  # [-] of a jump
+LATEST: Final = 0.4  # [-] of a window
+HALVINGS: Final = 10
 
 
 def plan_leap(
@@ -41,20 +43,56 @@ def plan_leap(
         weight: of the blend, a name of ``WEIGHTS``.
     """
     leaving, landing = gait_windows(gait.events, side)
-    jump_in, jump_out = (jump.events[STRIKE], jump.events[TOE_OFF]), (jump.events[4], min(jump.events[7], LAST_PHASE))
-    jump_hz = 1.0 / jump.duration_s
-    into = Alignment((leaving[STRIKE], leaving[TOE_OFF]), jump_in, gait.frequency_hz, jump_hz, rate)
-    out = Alignment(jump_out, (landing[STRIKE], landing[TOE_OFF]), jump_hz, gait.frequency_hz, rate)
-    toe_off = into.duration_s
-    strike = toe_off + (jump_out[0] - jump_in[1]) * jump.duration_s
-    start = np.array(position, dtype=np.float64)
     ankle, other = (0, 2) if side == RIGHT else (2, 0)
+    jump_hz, start = 1.0 / jump.duration_s, np.array(position, dtype=np.float64)
+    entry = later_phase(skeleton, gait, leaving[STRIKE], jump, (jump.events[STRIKE], jump.events[TOE_OFF]), ankle)
+    land = (jump.events[4], min(jump.events[7], LAST_PHASE))
+    back = later_phase(skeleton, jump, land[0], gait, (landing[STRIKE], landing[TOE_OFF]), other)
+    into = Alignment(
+        (leaving[STRIKE], leaving[TOE_OFF]), (entry, jump.events[TOE_OFF]), gait.frequency_hz, jump_hz, rate
+    )
+    out = Alignment(land, (back, landing[TOE_OFF]), jump_hz, gait.frequency_hz, rate)
+    toe_off = into.duration_s
+    strike = toe_off + (land[0] - jump.events[TOE_OFF]) * jump.duration_s
     held = effectors(skeleton, placed(gait.frame(into.a[0]), start, heading_rad))[ankle]
-    anchor = ground_shift(held, effectors(skeleton, jump.frame(jump_in[0]))[ankle], heading_rad)
-    struck = effectors(skeleton, placed(jump.frame(jump_out[0]), anchor, heading_rad))[other]
-    carriage = ground_shift(struck, effectors(skeleton, gait.frame(out.b[0]))[other], heading_rad)
+    anchor = ground_shift(held, effectors(skeleton, jump.frame(entry))[ankle], heading_rad)
+    struck = effectors(skeleton, placed(jump.frame(land[0]), anchor, heading_rad))[other]
+    carriage = ground_shift(struck, effectors(skeleton, gait.frame(back))[other], heading_rad)
     times = (toe_off, strike, strike + out.duration_s)
     return LeapPlan(skeleton, gait, jump, side, heading_rad, into, out, start, anchor, carriage, times, weight)
+
+
+class Played(Protocol):
+    """A gait or a jump: poses by phase."""
+
+    def frame(self, phase: float) -> BodyFrame:
+        """Pose at a phase."""
+        ...
+
+
+def later_phase(
+    skeleton: Skeleton, first: Played, at: float, second: Played, window: tuple[float, float], ankle: int
+) -> float:
+    """Phase of the second motion, within its window, at which its body is as far over the foot as that of the first.
+
+    A jump often comes down with the foot under the body, where a walk has it far ahead at the heel strike: the walk is
+    entered a little later then, or its body would have to hurry. Never before the window, and never past its middle.
+    """
+    goal = _over_foot(skeleton, first.frame(at), ankle)
+    low, high = window[0], window[0] + LATEST * (window[1] - window[0])
+    if _over_foot(skeleton, second.frame(low), ankle) >= goal:
+        return low
+    if _over_foot(skeleton, second.frame(high), ankle) <= goal:
+        return high
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _over_foot(skeleton, second.frame(middle), ankle) < goal else (low, middle)
+    return 0.5 * (low + high)
+
+
+def _over_foot(skeleton: Skeleton, frame: BodyFrame, ankle: int) -> float:
+    """How far the root is ahead of an ankle [m]; frames look along +Z."""
+    return float(frame.root[2] - effectors(skeleton, frame)[ankle, 2])
 
 
 def gait_windows(events: FloatArray, side: int) -> tuple[FloatArray, FloatArray]:
