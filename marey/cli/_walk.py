@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,7 +91,7 @@ def _write(done: Performance, out: str | None, strip: str | None, count: int) ->
         remark(f"wrote {strip}")
 
 
-def _write_report(facts: dict[str, object], file: str) -> None:
+def _write_report(facts: Mapping[str, object], file: str) -> None:
     from json import dumps
 
     Path(file).write_text(dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

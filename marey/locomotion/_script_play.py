@@ -106,8 +106,8 @@ class _Player:
         """Ask for a jump and go on until it is over."""
         if jump.style is not None:
             self.engine.set(style=self.style(jump.style), over_s=DEFAULT_RAMP_S)
-        asked = {"length_m": jump.length_m, "kind": jump.kind, "height_m": jump.height_m, "takeoff": jump.takeoff}
-        self.engine.jump(**asked, priority=jump.priority)
+        options = {"height_m": jump.height_m, "takeoff": jump.takeoff, "priority": jump.priority}
+        self.engine.jump(jump.length_m, jump.kind, **options)
         rate_hz, began, start_s = self.script.rate_hz, False, self.time_s
         while not began or self.engine.state not in QUIET:
             self.until((np.floor(self.time_s * rate_hz + 1e-6) + 1.0) / rate_hz)
