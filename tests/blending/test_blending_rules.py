@@ -20,6 +20,7 @@ from marey.blending import (
 )
 
 G = np.array([0.0, -9.81, 0.0])
+UP = np.array([0.0, 1.0, 0.0])
 share = st.floats(0.0, 1.0)
 ratio = st.floats(1.0, 4.0)
 
@@ -133,8 +134,8 @@ def test_safonova_a32_pressure_of_a_blend_is_the_direct_one():
     for _ in range(1000):
         w = rng.uniform()
         weights, T = np.array([w, 1.0 - w]), rng.uniform(0.2, 1.0, 2)
-        centres = rng.normal(size=(2, 3)) + [0.0, 1.0, 0.0]
-        forces = rng.normal(size=(2, 3)) * [100.0, 0.0, 100.0] + [0.0, rng.uniform(200.0, 900.0), 0.0]
+        centres = rng.normal(size=(2, 3)) + UP
+        forces = rng.normal(size=(2, 3)) * [100.0, 0.0, 100.0] + rng.uniform(200.0, 900.0) * UP
         spin = rng.normal(size=(2, 3)) * 10.0  # rate of angular momentum about the centre of mass
         pressures = np.stack([_pressure(c, f, s) for c, f, s in zip(centres, forces, spin, strict=True)])
         duration = blend_duration(T, weights)
