@@ -59,6 +59,14 @@ class Way:
         """Curvature ``(...)`` [1/m] at arc lengths, zero beyond the ends."""
         return np.interp(np.asarray(along_m, dtype=np.float64), self.lengths, self.curvatures, left=0.0, right=0.0)
 
+    def until(self, along_m: float) -> Way:
+        """The way up to an arc length, inside it."""
+        inside = self.lengths < along_m - 1e-6
+        inside[:2] = True
+        return Way(
+            np.concatenate([self.points[inside], self.point_at(max(along_m, float(self.lengths[1]) + 1e-3))[None]])
+        )
+
     def nearest(self, point: ArrayLike, near_m: float | None = None, *, reach_m: float = 2.0) -> float:
         """Arc length of the nearest point [m], within ``reach_m`` of ``near_m`` if given; may lie beyond an end."""
         p = np.asarray(point, dtype=np.float64)

@@ -1,0 +1,221 @@
+"""A guide along a way: cruises, stops, and asks for jumps, by planning anew at every heel strike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.locomotion._profile import SpeedProfile, plan_profile
+from marey.locomotion._steer import Way
+from marey.locomotion._steer_plan import ACCELERATION, Course, cruise, profiled, turn_rates
+
+if TYPE_CHECKING:
+    from marey.locomotion._engine import Engine
+
+PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
+LONGEST_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
+LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
+BRAKING: Final = 0.35  # [m/s²] of an easy stop
+GENTLE: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
+NEAR_M: Final = 1.5  # [m] from a goal any profile is taken
+RUN_UP_M: Final = 8.0  # [m] before a jump the run-up is planned
+STRAIGHT_RAD: Final = 0.03
+STILL_MPS: Final = 1e-6
+EASY_MPS: Final = 1.1  # of somebody who stands and is told where to go
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Come to a stand at an arc length, and wait."""
+
+    along_m: float
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leap:
+    """Take off at an arc length, with the toe there."""
+
+    along_m: float
+    length_m: float
+    kind: str = "walk"
+    foot: str = "right"
+    height_m: float | None = None
+
+
+Goal = Halt | Leap
+
+
+class Guide:
+    """Walks an engine along a way; hand it to :meth:`Engine.add_driver`.
+
+    Args:
+        way: what is walked.
+        goals: what to do on it, in order.
+        speed_mps: wished for.
+        run: 0 walks, 1 runs.
+        along_m: where the walker is on the way.
+    """
+
+    def __init__(
+        self, way: Way, goals: Sequence[Goal] = (), *, speed_mps: float, run: float = 0.0, along_m: float = 0.0
+    ) -> None:
+        self.way, self.goals = way, list(goals)
+        self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
+        self.stage = "cruise"
+        self.trouble: str | None = None  # why a jump could not be made
+        self._since_s = np.inf
+        self._waited_s = 0.0
+        self._left_s = np.inf  # of the profile that is followed
+        self._feet = ("right", "left")
+
+    @property
+    def goal(self) -> Goal | None:
+        """What comes next."""
+        return self.goals[0] if self.goals else None
+
+    def __call__(self, engine: Engine, dt: float) -> bool:
+        """Look, and plan if need be; false when all is done."""
+        self._since_s += dt
+        self._left_s -= dt
+        if self.stage in ("run-up", "leap"):
+            return self._jumping(engine)
+        if self.stage == "wait":
+            return self._waiting(dt)
+        self.along_m = self.way.nearest(engine.position, self.along_m)
+        if self.stage == "halt" and engine.speed <= STILL_MPS and self._left_s <= 0.0:
+            self.stage, self._waited_s = "wait", 0.0
+            return True
+        struck = "RHS" in engine.events or "LHS" in engine.events
+        if struck or self._since_s > LONGEST_S:
+            self._plan(engine)
+        return self.goal is not None or self.along_m < self.way.length_m
+
+    def renew(self) -> None:
+        """Plan anew at the next step, whatever the feet do."""
+        self._since_s = np.inf
+
+    def _waiting(self, dt: float) -> bool:
+        self._waited_s += dt
+        if self._waited_s < self._halted().seconds:
+            return True
+        self.goals.pop(0)
+        self.stage = "cruise"
+        self.renew()
+        return bool(self.goals)
+
+    def _halted(self) -> Halt:
+        goal = self.goals[0]
+        assert isinstance(goal, Halt)
+        return goal
+
+    def _jumping(self, engine: Engine) -> bool:
+        """Wait for the take-off, planning it anew at heel strikes; then for the landing."""
+        if self.stage == "run-up":
+            if engine.state == "adapt":
+                if ("RHS" in engine.events or "LHS" in engine.events) and self._left_s > 0.7:
+                    self._ask(engine)
+                return True
+            self.stage = "leap"
+        if engine.state in ("blend-in", "jump", "blend-out"):
+            return True
+        self.goals.pop(0)
+        self.stage = "cruise"
+        self.along_m = self.way.nearest(engine.position, self.along_m + 1.0, reach_m=6.0)
+        self._plan(engine)
+        return True
+
+    def _plan(self, engine: Engine) -> None:
+        self._since_s = 0.0
+        goal = self.goal
+        if isinstance(goal, Halt) and self._plan_halt(engine, goal):
+            return
+        if isinstance(goal, Leap) and goal.along_m - self.along_m < RUN_UP_M and self._plan_leap(engine, goal):
+            return
+        end = self.way if goal is None or isinstance(goal, Leap) else self.way.until(goal.along_m)
+        last = 0.0 if isinstance(goal, Halt) else None
+        now = engine.parameters
+        run = (now.run, self.run)
+        course = cruise(end, self.along_m, now.speed, self.speed_mps, run, last=last)
+        self._follow(engine, course)
+        if isinstance(goal, Halt) and goal.along_m - self.along_m < now.speed**2 / (2.0 * ACCELERATION) + 0.05:
+            self.stage, self._left_s = "halt", float(course.times_s[-1])  # too late for a heel strike on the spot
+
+    def _plan_halt(self, engine: Engine, goal: Halt) -> bool:
+        """Follow a profile that ends on the spot at a heel strike; false while it is too early."""
+        if self.stage == "halt":
+            return True  # the profile in use ends exactly: looking again would only disturb
+        left, now = goal.along_m - self.along_m, engine.parameters
+        if left > max(now.speed**2 / (2.0 * BRAKING) + 0.7, 0.0) and left > NEAR_M:
+            return False
+        profile = plan_profile(engine, now.speed, 0.0, max(left, 0.02), engine.phase % 1.0, run=(now.run, 0.0))
+        if not self._is_good(profile, left):
+            return False
+        self._follow(engine, profiled(profile, self.along_m))
+        self.stage, self._left_s = "halt", profile.duration_s
+        return True
+
+    def _is_good(self, profile: SpeedProfile, left_m: float) -> bool:
+        if not profile.is_feasible or (profile.max_acceleration > GENTLE and left_m > NEAR_M):
+            return False
+        top = float(profile.speed(profile.times).max())
+        return top <= max(1.3 * self.speed_mps, float(profile.speed(0.0)) + 0.1)
+
+    def _plan_leap(self, engine: Engine, goal: Leap) -> bool:
+        """Ask for the jump once the way is straight up to it."""
+        s = np.linspace(self.along_m, goal.along_m, 20)
+        heading = float(self.way.heading_at(goal.along_m))
+        bent = np.abs(self.way.heading_at(s) - heading).max() > STRAIGHT_RAD
+        off = abs(engine.heading_rad - heading - 2.0 * np.pi * round((engine.heading_rad - heading) / (2.0 * np.pi)))
+        if bent or off > STRAIGHT_RAD:
+            return False
+        if abs(engine.parameters.turn_rate) > 1e-9:
+            engine.set(turn_rate=0.0)
+            self._since_s = LONGEST_S - 0.11  # as soon as it goes straight
+            return True
+        return self._ask(engine)
+
+    def _ask(self, engine: Engine) -> bool:
+        goal = self.goals[0]
+        assert isinstance(goal, Leap)
+        x, z = (float(v) for v in self.way.point_at(goal.along_m))
+        for foot in dict.fromkeys((goal.foot, *self._feet)):
+            try:
+                answer = engine.jump(goal.length_m, goal.kind, takeoff=(x, z), foot=foot, height_m=goal.height_m)
+            except InputError as error:
+                self.trouble = str(error)
+                continue
+            self.stage, self._left_s, self.trouble = "run-up", float(answer.starts_in_s), None
+            return True
+        return False
+
+    def _follow(self, engine: Engine, course: Course) -> None:
+        rates = turn_rates(self.way, course, engine.position, engine.heading_rad)
+        kept = slice(None) if course.times_s[-1] <= 1.5 * PLAN_S else course.times_s <= PLAN_S
+        engine.follow_plan(course.times_s[kept], course.speeds[kept], course.run[kept], rates[kept])
+
+
+def stop_at(engine: Engine, line: tuple[FloatArray, FloatArray] | Sequence[Sequence[float]]) -> Guide:
+    """Stop before a line on the ground, the toes on it, at a heel strike ([Glardon2005]_ §IV.1.6).
+
+    Args:
+        engine: who walks straight towards the line.
+        line: two points ``(x, z)`` [m] of it.
+
+    Returns:
+        The guide that was given to the engine.
+
+    Raises:
+        InputError: the line is not ahead.
+    """
+    from marey.locomotion._steer_line import halt_before
+
+    way, halt = halt_before(engine, np.asarray(line, dtype=np.float64))
+    now = engine.parameters
+    guide = Guide(way, [halt], speed_mps=now.speed if now.speed > STILL_MPS else EASY_MPS, run=now.run)
+    engine.add_driver(guide)
+    return guide

@@ -1,0 +1,108 @@
+"""From a way and its speeds to parameters over time, ready for an engine to follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import cos, sin
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.locomotion._profile import SpeedProfile
+from marey.locomotion._steer import FASTEST_TURN, Way, eased_speed, speed_limit
+
+KNOT_S: Final = 1.0 / 30.0  # [s] a quadratic is a straight line within 0.1 mm/s
+HOMING_M: Final = 0.6  # [m] over which an offset from the way dies out
+ACCELERATION: Final = 0.5  # [m/s²] of a change of speed on the way
+CRAWL_MPS: Final = 0.02  # slower is standing, where time has no end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """Where somebody will be on a way: speed and arc length by time."""
+
+    times_s: FloatArray  # (P,) from 0, even but for the last
+    speeds: FloatArray  # (P,) [m/s]
+    along_m: FloatArray  # (P,)
+    run: FloatArray  # (P,)
+
+
+def cruise(
+    way: Way,
+    along_m: float,
+    speed_now: float,
+    speed_mps: float,
+    run: tuple[float, float],
+    *,
+    last: float | None = None,
+    acceleration: float = ACCELERATION,
+) -> Course:
+    """Walk the rest of a way as fast as its curves and the acceleration allow.
+
+    Args:
+        way: what is walked.
+        along_m: where on it now.
+        speed_now: [m/s].
+        speed_mps: wished for.
+        run: share of running now and wished for.
+        last: speed at the end of the way [m/s]; by default whatever it is.
+        acceleration: [m/s²].
+    """
+    ahead = Way(way.points[max(0, min(int(np.searchsorted(way.lengths, along_m)), len(way.points) - 3)) :])
+    first = max(speed_now, CRAWL_MPS)
+    speeds = eased_speed(ahead, speed_limit(ahead, speed_mps), acceleration=acceleration, last=last)
+    rising = np.sqrt(first**2 + 2.0 * acceleration * ahead.lengths)
+    falling = np.sqrt(np.maximum(first**2 - 2.0 * acceleration * ahead.lengths, 0.0))
+    speeds = np.maximum(np.minimum(speeds, rising), np.maximum(falling, CRAWL_MPS))
+    gone = np.concatenate([[0.0], np.cumsum(2.0 * np.diff(ahead.lengths) / (speeds[1:] + speeds[:-1]))])
+    times = knots(float(gone[-1]))
+    share = np.clip(times, 0.0, 1.0)  # a second from walk to run
+    planned = np.interp(times, gone, speeds)
+    planned[0] = speed_now
+    if last == 0.0:
+        planned[-1] = 0.0
+    return Course(
+        times,
+        planned,
+        along_m + np.interp(times, gone, ahead.lengths),
+        run[0] + (run[1] - run[0]) * share,
+    )
+
+
+def profiled(profile: SpeedProfile, along_m: float) -> Course:
+    """The course of a speed profile that begins at an arc length."""
+    times = knots(profile.duration_s)
+    return Course(times, profile.speed(times), along_m + profile.distance(times), profile.run_at(times))
+
+
+def knots(duration_s: float) -> FloatArray:
+    """Times from zero to the end, a thirtieth of a second apart."""
+    return np.linspace(0.0, duration_s, max(2, int(np.ceil(duration_s / KNOT_S)) + 1))
+
+
+def turn_rates(way: Way, course: Course, position: FloatArray, heading_rad: float) -> FloatArray:
+    r"""Turn rates ``(P,)`` [rad/s] that bring a walker to the way and keep it there.
+
+    .. math:: \kappa = \kappa_{way} - \frac{e}{L^2} - \frac{2\sin\vartheta}{L}
+
+    with the offset :math:`e` to the left and the heading error :math:`\vartheta`: both die out over :math:`L`
+    without swinging. The walker's own motion is foreseen, so that the rates are right although nobody looks again.
+    """
+    points, headings = way.point_at(course.along_m), way.heading_at(course.along_m)
+    bends = way.curvature_at(course.along_m)
+    rates = np.empty(len(course.times_s))
+    (x, z), heading = (float(v) for v in position), heading_rad
+    for i in range(len(rates)):
+        angle = float(headings[i])
+        left = (x - points[i, 0]) * cos(angle) - (z - points[i, 1]) * sin(angle)
+        bend = float(bends[i]) - left / HOMING_M**2 - 2.0 * sin(heading - angle) / HOMING_M
+        rates[i] = min(max(float(course.speeds[i]) * bend, -FASTEST_TURN), FASTEST_TURN)
+        if i + 1 == len(rates):
+            break
+        step = float(course.times_s[i + 1] - course.times_s[i])
+        gone, turned = step * 0.5 * float(course.speeds[i] + course.speeds[i + 1]), step * float(rates[i])
+        x += gone * sin(heading + 0.5 * turned)
+        z += gone * cos(heading + 0.5 * turned)
+        heading += turned
+    return rates
