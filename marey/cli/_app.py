@@ -23,6 +23,7 @@ from marey.cli import (
     _pictures,
     _retarget,
     _studio,
+    _walk,
 )
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ app.command("physics")(_physics.physics)
 app.command("compress")(_compress.compress)
 app.command("decompress")(_compress.decompress)
 app.command("optimize")(_optimize.optimize)
+app.command("walk")(_walk.walk)
 app.add_typer(_library.app, name="library")
 app.command("strip")(_pictures.strip)
 app.command("film")(_pictures.film)
