@@ -41,6 +41,7 @@ class CapturedJump:
     flight_s: float  # negative: both feet were down together for so long
     rise_m: float  # of the centre of mass above toe off
     speed_mps: float  # mean of the root, start to the landing foot's toe off
+    flight_mps: float  # of the centre of mass in flight, over the ground
     subject: str = ""
     clip: str = ""
     is_mirrored: bool = False
@@ -159,8 +160,10 @@ def _measured(
     speed = float(np.linalg.norm((local.root_positions[last] - local.root_positions[0])[[0, 2]])) / (
         last / local.rate_hz
     )
+    flight = (land - off) / local.rate_hz
+    flown = float(com[land, 2] - com[off, 2]) / flight if flight > 0.0 else speed
     length = jump_length(local, off, land, leaving, landing)
-    return CapturedJump(local, knots, ordered(events), length, (land - off) / local.rate_hz, rise, speed)
+    return CapturedJump(local, knots, ordered(events), length, flight, rise, speed, flown)
 
 
 def jump_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], landing: tuple[str, ...]) -> float:

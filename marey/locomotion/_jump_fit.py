@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, frozen
+from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.library import Library
 from marey.locomotion._jump_capture import CapturedJump, find_leaps, find_standing_jumps, on_body
 from marey.locomotion._jump_model import SHORTEST_FLIGHT_S, JumpModel
@@ -24,6 +24,9 @@ from marey.skeleton import HUMAN, Skeleton
 
 EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
 RIDGE: Final = 0.15  # [-] pulls personal offsets to the mean: one jump of a person counts for less than the law
+OWN_LEGS: Final = 0.4  # [-] how much of their own legs those have who never leapt
+LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
+SHORTEST_LEAP_S: Final = 0.1  # [s] in the air, of leaps that are made
 LEAP_S: Final = 0.2  # [s] who is in the air for longer leaps, for less he steps or runs
 HIGHER: Final = 1.2  # [-] longest time in the air over the longest captured
 WALKED_MPS: Final = 1.6  # [m/s] who leaps at less came walking
@@ -113,12 +116,13 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray, skeleton: 
     centre = at[is_leap].mean(axis=0)
     who = np.array([people.index(jump.subject) for jump in jumps])
     offsets, slopes = _pooled(space.scores(table), at - centre, who, is_leap)
-    shares = np.array([float(is_leap[who == k].any()) for k in range(len(people))])
     reach = REACH[kind]
     longest = at[is_leap, 0].max()
-    offsets, slopes, lift = _condensed(offsets, slopes, space.lifting)
+    leapers = np.array([is_leap[who == k].any() for k in range(len(people))])
+    own = _lent_legs(offsets @ space.lifting, leapers)
+    offsets, slopes, lift = _condensed(own, slopes @ space.lifting)
     arrays = {
-        "shares": shares / shares.sum(),
+        "shares": np.full(len(people), 1.0 / len(people)),
         "mean": space.mean,
         "lift": lift,
         "offsets": offsets,
@@ -134,14 +138,25 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray, skeleton: 
     return replace(model, run_up=_own_run_up(model))
 
 
-def _condensed(offsets: FloatArray, slopes: FloatArray, lift: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same law in as few components as its rows have: one for each person and slope at most."""
-    u, s, vt = np.linalg.svd(np.concatenate([offsets, slopes]), full_matrices=False)
+def _lent_legs(offsets: FloatArray, leapers: BoolArray) -> FloatArray:
+    """Offsets ``(K, p)`` in which who never leapt has his own posture, but legs half-way to those of who did.
+
+    A walker's long stride would otherwise make up the whole length of a short leap, which would not leave the ground.
+    """
+    is_leg = np.array([True] * 3 + [name.endswith(LEG_PARTS) for name in HUMAN.names for _ in range(3)])
+    common = offsets[leapers].mean(axis=0)
+    legs = np.tile(is_leg, offsets.shape[1] // len(is_leg)) & ~leapers[:, None]
+    return np.where(legs, (1.0 - OWN_LEGS) * common + OWN_LEGS * offsets, offsets)
+
+
+def _condensed(offsets: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Offsets ``(K, p)`` and slopes ``(2, p)`` in as few components as they have rows: scores, scores and lift."""
+    u, s, lift = np.linalg.svd(np.concatenate([offsets, slopes]), full_matrices=False)
     scores = u * s
-    return scores[: len(offsets)], scores[len(offsets) :], vt @ lift
+    return scores[: len(offsets)], scores[len(offsets) :], lift
 
 
-def _pooled(scores: FloatArray, at: FloatArray, who: FloatArray, is_leap: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _pooled(scores: FloatArray, at: FloatArray, who: FloatArray, is_leap: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Personal offsets ``(K, C)`` and shared slopes ``(2, C)``; leaps weigh as much together as all the rest."""
     count = int(who.max()) + 1
     design = np.concatenate([np.eye(count)[who], np.ones((len(who), 1)), at], axis=1)
@@ -154,7 +169,7 @@ def _pooled(scores: FloatArray, at: FloatArray, who: FloatArray, is_leap: FloatA
     return solved[:count] + solved[count], solved[count + 1 :]
 
 
-def _timing(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: FloatArray) -> dict[str, FloatArray]:
+def _timing(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: BoolArray) -> dict[str, FloatArray]:
     spans = np.array([np.diff(jump.knots) for jump in jumps])
     middle = spans.shape[1] // 2
     spans = np.maximum(np.delete(spans, middle, axis=1), 0.02)
@@ -164,19 +179,28 @@ def _timing(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: Float
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
         "marks": _planes(at, marks, is_leap),
         "mark_limits": np.stack([marks[is_leap].min(axis=0), marks[is_leap].max(axis=0)]),
-        "flight_law": _flight_law(at, is_leap),
-        "flight_limits": np.array([at[is_leap, 1].min() if kind == "standing" else LEAP_S, HIGHER * at[:, 1].max()]),
+        "flight_law": _line(at[is_leap, 0], at[is_leap, 1], 0.2),
+        "flight_speed": _flight_speed(kind, jumps, at, is_leap),
+        "flight_limits": np.array(
+            [at[is_leap, 1].min() if kind == "standing" else SHORTEST_LEAP_S, HIGHER * at[:, 1].max()]
+        ),
     }
 
 
-def _flight_law(at: FloatArray, is_leap: FloatArray) -> FloatArray:
-    """Time in the air [s] by length: constant and slope, of leaps."""
-    lengths, flights = at[is_leap].T
-    slope, constant = np.polyfit(lengths, flights, 1) if len(lengths) > 3 else (0.2, np.mean(flights - 0.2 * lengths))
-    return np.array([constant, slope])
+def _line(lengths: FloatArray, values: FloatArray, slope: float) -> FloatArray:
+    """Constant and slope ``(2,)`` of values by length; of fewer than four jumps with the slope given."""
+    fitted = np.polyfit(lengths, values, 1) if len(lengths) > 3 else (slope, np.mean(values - slope * lengths))
+    return np.array([fitted[1], fitted[0]])
 
 
-def _planes(at: FloatArray, values: FloatArray, is_leap: FloatArray) -> FloatArray:
+def _flight_speed(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: BoolArray) -> FloatArray:
+    """Constant and slope [1/s] of the speed of flights by length."""
+    speeds = np.array([jump.flight_mps for jump in jumps]) / performer_leg(jumps[0].motion.skeleton)
+    slope = GLARDON[kind].slope if kind in GLARDON else 1.0
+    return _line(at[is_leap, 0], speeds[is_leap], slope)
+
+
+def _planes(at: FloatArray, values: FloatArray, is_leap: BoolArray) -> FloatArray:
     """Constant and slopes by length and flight ``(3, n)`` of values ``(m, n)``; leaps weigh as much as the rest."""
     weight = np.sqrt(np.where(is_leap, 0.5 / max(is_leap.sum(), 1), 0.5 / max((~is_leap).sum(), 1)))[:, None]
     design = np.concatenate([np.ones((len(at), 1)), at], axis=1)
@@ -199,7 +223,7 @@ def _own_run_up(model: JumpModel) -> RunUpLaw:
     return replace(law, tolerance=max(law.tolerance, model.captured_run_up.tolerance))
 
 
-def _run_up(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: FloatArray, leg_m: float) -> RunUpLaw:
+def _run_up(kind: str, jumps: list[CapturedJump], at: FloatArray, is_leap: BoolArray, leg_m: float) -> RunUpLaw:
     speeds = np.array([jump.speed_mps for jump in jumps]) / leg_m
     few = int(is_leap.sum()) < 4
     return fit_run_up(at[is_leap, 0], speeds[is_leap], GLARDON[kind].slope if few else None)

@@ -89,6 +89,9 @@ class JumpModel:
     marks: FloatArray  # (3, 5) RTS, RHO as parts of the take-off stance, LTS, LHO, LTO of the landing piece
     mark_limits: FloatArray  # (2, 5) earliest and latest captured
     flight_law: FloatArray  # (2,) [s] constant, by l_n
+    flight_speed: (
+        FloatArray  # (2,) [1/s] constant, by l_n: of the centre of mass over leg length; not of standing jumps
+    )
     flight_limits: FloatArray  # (2,) [s]
     captured: FloatArray  # (2,) l_n
     limits: FloatArray  # (2,) l_n
@@ -133,7 +136,7 @@ class JumpModel:
         if height_n is not None and not (np.isfinite(height_n) and height_n > 0.0):
             raise InputError(f"height_n is {height_n}", "Give a positive part of the leg length")
         mix = self.mixture(weights)
-        flight_s = self._flight(wanted)
+        flight_s = self._flight(mix, wanted)
         sketch = self._sketch(mix, wanted, flight_s, calibrated=calibrated)
         if height_n is not None:
             for _ in range(3):
@@ -156,8 +159,16 @@ class JumpModel:
             raise InputError(f"length_n is {length_n}", "Give a number")
         return float(np.clip(length_n, self.limits[0], self.limits[1]))
 
-    def _flight(self, length_n: float) -> float:
-        return float(np.clip(self.flight_law @ [1.0, length_n], *self.flight_limits))
+    def _flight(self, mix: FloatArray, length_n: float) -> float:
+        """Time in the air [s]: of a standing jump by its law, of a leap so that it flies as fast as it is run up to."""
+        flight_s = float(np.clip(self.flight_law @ [1.0, length_n], *self.flight_limits))
+        if self.kind == "standing":
+            return flight_s
+        speed = float(self.flight_speed @ [1.0, length_n]) * self.leg_length_m
+        for _ in range(4):
+            way = length_n * self.leg_length_m - self._raw(mix, length_n, flight_s).spread_m()
+            flight_s = 0.4 * flight_s + 0.6 * float(np.clip(way / speed, *self.flight_limits))
+        return flight_s
 
     def rows(self, mix: FloatArray, length_n: float, flight_s: float) -> FloatArray:
         """Canonical rows ``(N, D)`` of the plain law."""
@@ -262,7 +273,7 @@ class JumpModel:
 _LARGE: Final = ("mean", "lift")
 _SMALL: Final = (
     *("shares", "offsets", "slopes", "centre", "pieces", "piece_limits", "marks", "mark_limits"),
-    *("flight_law", "flight_limits", "captured", "limits", "means"),
+    *("flight_law", "flight_speed", "flight_limits", "captured", "limits", "means"),
 )
 
 
@@ -298,6 +309,12 @@ class _Sketch:
         both, knots = self.model.kind == "standing", self.knots
         feet = (("left", "right"), ("left", "right")) if both else (("right",), ("left",))
         return Airtime(float(knots[off]), float(knots[off + 1]), *feet)
+
+    def spread_m(self) -> float:
+        """How much of the length [m] is between the feet rather than flown: toe off behind, heel strike ahead."""
+        air, times = self.air, self.times
+        com = self.geometry.com[:, 2] + self.rows[:, 2] * self.model.leg_length_m
+        return self.length_m - float(np.interp(air.land_s, times, com) - np.interp(air.off_s, times, com))
 
     def drop_m(self) -> float:
         """How much lower [m] the centre of mass is at heel strike than at toe off."""
