@@ -25,7 +25,7 @@ from marey.studio._walk_panel import WalkPanel
 from marey.studio._walk_stage import WalkStage
 from marey.studio._worker import Worker
 
-BEHIND_M = ((2.3, 2.0, -3.6), (-0.5, 0.7, 0.6))  # where the camera is and looks while a character is driven
+BEHIND_M = ((-1.5, 1.7, -2.9), (-0.45, 0.72, 0.75))  # where the camera is and looks while a character is driven
 PLAY_RATE_HZ = 30.0  # the page smooths between messages; more would only fill the wire
 
 
@@ -95,6 +95,10 @@ class Session:
         path = Path(self._folder.name) / f"export{Path(name).suffix}"
         _write(motion, path)
         self._client.send_file_download(safe_name(name), path.read_bytes())
+
+    def flush(self) -> None:
+        """Show at once what was changed, before something that takes long; called by the worker."""
+        self._client.flush()
 
     def report(self, error: Exception) -> None:
         """Tell the user what went wrong; the page lives on."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from html import escape
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import viser
 
@@ -77,7 +77,7 @@ class WalkPanel:
         self._keep.on_click(self._when("keep", lambda: self._keep_take(self._keep.value)))
 
     def _add_keys(self, gui: viser.GuiApi) -> list[viser.CommandHandle]:
-        keys: dict[str, tuple[str, Callable[[Walk], None]]] = {
+        keys: dict[Literal["I", "K", "J", "L", "U", "O"], tuple[str, Callable[[Walk], None]]] = {
             "I": ("Walk faster", lambda walk: walk.driven.ask_more("speed", SPEED_STEP)),
             "K": ("Walk slower", lambda walk: walk.driven.ask_more("speed", -SPEED_STEP)),
             "J": ("Turn left", lambda walk: turn_step(walk, TURN_STEP)),
@@ -110,6 +110,8 @@ class WalkPanel:
         if document.walk is None:
             from marey.locomotion import load_model
 
+            self._state.content = _boxed("<div>Preparing the engine; the first time takes a while.</div>")
+            self._session.flush()
             document.walk = Walk(load_model())
         document.playing, document.walk.is_on, document.walk.is_running = False, True, True
         self._session.frame_body()
@@ -146,6 +148,10 @@ def state_html(walk: Walk | None) -> str:
         text = "<div>Press 'Walk here' and drive a character.</div>"
     else:
         text = "".join(f"<div>{escape(line)}</div>" for line in state_lines(walk))
+    return _boxed(text)
+
+
+def _boxed(text: str) -> str:
     return f'<div data-testid="walk" style="padding:0.2em 0.8em;font-size:0.85em;line-height:1.45">{text}</div>'
 
 

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 import viser
 
-from marey.base import IntArray
 from marey.skeleton import BodyMesh, Skeleton, capsule_mesh, capsules, joint_frames
 from marey.studio._film import Float32
 from marey.studio._stage import BODY_COLOUR, part_of, side_of
@@ -52,8 +51,8 @@ class Bodies:
     def __init__(self, scene: viser.SceneApi, skeleton: Skeleton, clicked: Callable[[int], None]) -> None:
         self._scene, self._clicked = scene, clicked
         self._mesh: BodyMesh = capsule_mesh(capsules(skeleton))
-        self._joints: IntArray = np.unique(self._mesh.joints)
-        self._colours = {int(j): np.array(BODY_COLOUR[side_of(skeleton.names[j])]) for j in self._joints}
+        self._joints: list[int] = np.unique(self._mesh.joints).tolist()
+        self._colours = {j: np.array(BODY_COLOUR[side_of(skeleton.names[j])]) for j in self._joints}
         self._nodes: dict[int, viser.BatchedMeshHandle] = {}
         self._names: list[viser.LabelHandle] = []
         self._painted: tuple[int, int] = (0, 0)  # how many there are, who is driven
@@ -79,7 +78,7 @@ class Bodies:
         for node in (*self._nodes.values(), *self._names):
             node.remove()
         count = len(walk.walkers)
-        self._nodes = {int(joint): self._add(int(joint), count) for joint in self._joints}
+        self._nodes = {joint: self._add(joint, count) for joint in self._joints}
         self._names = [
             self._scene.add_label(f"/stage/walk/name_{i}", walker.name, anchor="bottom-center", visible=count > 1)
             for i, walker in enumerate(walk.walkers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -92,9 +92,11 @@ class Walker:
             raise UnknownNameError("control", what, "a character", RANGES)
         if what == "leg_length_m" and self.is_recording:
             raise InputError("the size cannot change while recording", "Stop the recording first")
-        held = within(value, RANGES[what], what)
+        wish = {what: within(value, RANGES[what], what)}
+        speed, run, turn_rate, leg_length_m = (wish.get(name) for name in RANGES)
+        over = within(over_s, (0.0, MAX_OVER_S), "the time to reach it")
         with _quietly():
-            self.engine.set(**{what: held}, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
+            self.engine.set(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg_length_m, over_s=over)
         targets = self.engine.targets
         for changed in {what, "speed"}:  # a run that becomes a walk may be held at a lower speed
             self.asked[changed] = float(getattr(targets, changed))
@@ -142,7 +144,7 @@ class Walker:
 
     def takeoff(self) -> tuple[float, float] | None:
         """Where the coming jump leaves the ground, (x, z) [m]."""
-        return self.engine.takeoff
+        return getattr(self.engine, "takeoff", None)
 
     def notes(self) -> list[str]:
         """What the page should know: values that the engine holds back."""
@@ -150,8 +152,8 @@ class Walker:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep remarks of an engine off the terminal, the page shows its notes; one thread at a time: filters are shared."""
+def _quietly() -> Generator[None]:
+    """Keep an engine's remarks off the terminal, for the page shows its notes; filters are shared, hence the lock."""
     from marey.locomotion import MareyWarning
 
     with _WARNINGS, warnings.catch_warnings():

@@ -1,0 +1,140 @@
+"""The Walk tab in a real browser: a character is driven, jumps, meets an obstacle, is recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marey.io import load
+from marey.studio import Studio
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
+PATIENCE_MS = 90_000  # the engine is compiled when it is first used
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
+]
+
+
+@pytest.fixture(scope="module")
+def studio() -> Iterator[Studio]:
+    with Studio(port=0) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield running
+        running.close()
+
+
+def open_walk(browser, studio: Studio, *, sharpness: float):
+    context = browser.new_context(
+        viewport={"width": 1100, "height": 900}, accept_downloads=True, device_scale_factor=sharpness
+    )
+    tab = context.new_page()
+    tab.set_default_timeout(PATIENCE_MS)
+    tab.goto(studio.url)
+    tab.get_by_test_id("clock").wait_for()
+    tab.get_by_role("tab", name="Walk").click()
+    tab.get_by_role("button", name="Walk here").click()
+    wait_for_words(tab, r"ms a frame")
+    return tab
+
+
+def wait_for_words(page, pattern: str) -> None:
+    """Wait until the state label says something."""
+    script = "p => RegExp(p).test((document.querySelector('[data-testid=walk]') || {innerText: ''}).innerText)"
+    page.wait_for_function(script, arg=pattern, timeout=PATIENCE_MS)
+
+
+def wait_for_number(page, label: str, value: float) -> None:
+    """Wait until the number beside a slider is a certain one."""
+    script = """([label, value]) => [...document.querySelectorAll('label')]
+        .filter(l => l.innerText.trim() === label)
+        .map(l => { while (l && !l.querySelector('input')) l = l.parentElement; return l })
+        .some(row => row && parseFloat(row.querySelector('input').value) === value)"""
+    page.wait_for_function(script, arg=[label, value], timeout=PATIENCE_MS)
+
+
+def pixels(page) -> np.ndarray:
+    import io
+
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), dtype=np.int16)
+
+
+def test_glardon_a48_a_character_is_driven_in_the_browser(browser, studio: Studio, tmp_path: Path) -> None:
+    page = open_walk(browser, studio, sharpness=0.5)
+    session = max(studio._sessions.items())[1][1]
+    engine = session.document.walk.driven.engine
+    before = pixels(page)
+    page.get_by_role("button", name="Walk", exact=True).click()
+    wait_for_words(page, r"1\.3\d m/s")
+    page.keyboard.press("j")
+    page.keyboard.press("i")
+    wait_for_number(page, "Turn [°/s]", 10.0)
+    wait_for_number(page, "Speed [m/s]", 1.4)
+    wait_for_words(page, r"1\.40 m/s")
+    assert np.abs(pixels(page) - before)[60:400, 60:350].max(axis=2).max() > 40  # the body and its prints moved
+    page.keyboard.press("u")
+    page.get_by_role("button", name="Record").click()
+    page.get_by_role("button", name="Jump").click()
+    wait_for_words(page, r": (adapt|blend-in|jump|blend-out)")
+    wait_for_words(page, r": (restore|locomotion)")
+    ARTEFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=str(ARTEFACTS / "walk.png"))
+    page.get_by_role("button", name="Drop an obstacle").click()
+    wait_for_words(page, r"Obstacle: (jump|round)")
+    page.get_by_role("button", name="GLB", exact=True).click()
+    link = page.locator("a[download]").first
+    link.wait_for()
+    with page.expect_download() as download:
+        link.click()
+    download.value.save_as(str(tmp_path / "walker.glb"))
+    motion = load(tmp_path / "walker.glb")
+    assert motion.root_positions[-1, 2] - motion.root_positions[0, 2] > 1.0
+    assert engine.heading_rad > 0.0 and len(engine.footprints) >= 4
+    page.get_by_role("button", name="Back to the clip").click()
+    page.get_by_test_id("clock").wait_for()
+    page.context.close()
+
+
+def test_two_pages_drive_their_own_characters_and_a_reload_finds_them(browser, studio: Studio) -> None:
+    one = open_walk(browser, studio, sharpness=0.2)
+    first = max(studio._sessions.items())[1][1]
+    one.get_by_role("button", name="Walk", exact=True).click()
+    wait_for_words(one, r"1\.3\d m/s")
+    other = open_walk(browser, studio, sharpness=0.2)
+    wait_for_words(other, r"standing\n0\.00 m/s")
+    other.context.close()
+    one.reload()
+    one.get_by_role("tab", name="Walk").click()
+    wait_for_words(one, r"1\.3\d m/s")
+    again = max(studio._sessions.items())[1][1]
+    assert again is not first and again.document.walk is first.document.walk
+    name = re.match(r"(.*): locomotion", one.get_by_test_id("walk").inner_text())
+    assert name is not None and name[1] == "Walker 1"
+    one.context.close()
