@@ -9,7 +9,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.locomotion._script import Action, JumpAction, Script
-from marey.motion import Motion
+from marey.motion import Motion, contact_positions
+from marey.skeleton import contact_points
 
 FEET: Final = {
     "right_heel": "right_ankle",
@@ -40,7 +41,7 @@ class PartReport:
     asked_mps: float | None = None  # speed of an action
     mean_mps: float = 0.0  # of the root, along its path
     asked_m: float | None = None  # length of a jump
-    length_m: float | None = None  # from the toe that leaves to the ankle that lands; None without a flight
+    length_m: float | None = None  # from the ball of the foot that leaves to the heel that lands; None without a flight
     flight_s: float | None = None
 
 
@@ -139,15 +140,21 @@ def _flight(motion: Motion, joints: FloatArray, start: int, stop: int) -> dict[s
     leave, land = leave + start, land + start
     if land <= leave or leave == 0 or land >= motion.num_frames:
         return {}
-    toes = [FEET[n] for n in motion.contacts.names if n.endswith("toe") and motion.contacts.track(n)[leave - 1]]
-    feet = [FEET[n] for n in motion.contacts.names if motion.contacts.track(n)[land]]
-    if not toes or not feet:
-        return {"flight_s": (land - leave) / motion.rate_hz}
-    here = max(joints[leave - 1, [motion.skeleton.index(j) for j in toes]], key=lambda p: float(p[1]))
-    sides = [joint.split("_", maxsplit=1)[0] for joint in feet]
-    there = joints[land, [motion.skeleton.index(f"{side}_ankle") for side in sides]].mean(axis=0)
-    length = float(np.hypot(*(there - here)[[0, 2]]))
+    travel = (motion.root_positions[land] - motion.root_positions[leave])[[0, 2]]
+    ahead = travel / max(float(np.hypot(*travel)), 1e-9)
+    leaving, landing = _sides(motion, leave - 1), _sides(motion, land)
+    toes = joints[leave - 1, [motion.skeleton.index(f"{side}_foot") for side in leaving]][:, [0, 2]] @ ahead
+    names = contact_points(motion.skeleton).names
+    heels = contact_positions(motion[land : land + 1])[0, [names.index(f"{side}_heel") for side in landing]]
+    length = float((heels[:, [0, 2]] @ ahead).mean() - toes.mean())
     return {"length_m": length, "flight_s": (land - leave) / motion.rate_hz}
+
+
+def _sides(motion: Motion, frame: int) -> list[str]:
+    """Sides whose heel or toe is down."""
+    assert motion.contacts is not None
+    down = {name.split("_", maxsplit=1)[0] for name in FEET if motion.contacts.track(name)[frame]}
+    return sorted(down)
 
 
 def longest_run(flags: BoolArray) -> tuple[int, int]:
