@@ -26,6 +26,7 @@ class ModelJumps:
         self._model, self._scaling = model, scaling
         self._kept: OrderedDict[_Key, JumpClip] = OrderedDict()
         self._opposite = opposite_joints(model.skeleton)
+        self._body: tuple[float, Skeleton] | None = None
 
     def of(self, kind: str) -> JumpModel:
         """Return the jumps of one kind."""
@@ -78,7 +79,9 @@ class ModelJumps:
 
     def skeleton_for(self, leg_length_m: float) -> Skeleton:
         """The body with legs of this length."""
-        return self._model.skeleton_for(leg_length_m)
+        if self._body is None or self._body[0] != leg_length_m:
+            self._body = leg_length_m, self._model.skeleton_for(leg_length_m)
+        return self._body[1]
 
 
 def opposite_joints(skeleton: Skeleton) -> IntArray:

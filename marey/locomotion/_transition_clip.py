@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import cos, sin
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.locomotion._engine_walker import build_of
 from marey.locomotion._model import EFFECTORS
-from marey.skeleton import Skeleton, joint_positions
+from marey.skeleton import Skeleton
+
+if TYPE_CHECKING:
+    from marey.locomotion._pose_kernels import Build
 
 RIGHT: Final = 0
 LEFT: Final = 1
@@ -97,8 +102,16 @@ def forward(heading_rad: float) -> FloatArray:
 
 def effectors(skeleton: Skeleton, frame: BodyFrame) -> FloatArray:
     """World positions ``(4, 3)`` [m] of the ankles and toes, in the order of EFFECTORS."""
-    joints = [skeleton.names.index(name) for name in EFFECTORS]
-    return joint_positions(skeleton, frame.root[None], frame.rotations[None])[0][joints]
+    from marey.locomotion._pose_kernels import write_feet
+
+    out = np.empty((len(EFFECTORS), 3))
+    write_feet(_build(skeleton), 1.0, frame.root, frame.rotations, out)
+    return out
+
+
+@lru_cache(maxsize=16)
+def _build(skeleton: Skeleton) -> Build:
+    return build_of(skeleton, 1.0, froude=True, cubic=True)
 
 
 def ground_shift(held: FloatArray, moved: FloatArray, heading_rad: float) -> FloatArray:

@@ -16,7 +16,8 @@ from marey.skeleton import Skeleton
 STRIKE, TOE_STRIKE, HEEL_OFF, TOE_OFF = range(4)
 LAST_PHASE: Final = 1.0  # [-] of a jump
 LATEST: Final = 0.4  # [-] of a window
-HALVINGS: Final = 10
+TRIES: Final = 8
+NEAR_M: Final = 1e-3
 
 
 def plan_leap(
@@ -80,14 +81,22 @@ def later_phase(
     """
     goal = _over_foot(skeleton, first.frame(at), ankle)
     low, high = window[0], window[0] + LATEST * (window[1] - window[0])
-    if _over_foot(skeleton, second.frame(low), ankle) >= goal:
+    below, above = (_over_foot(skeleton, second.frame(phase), ankle) - goal for phase in (low, high))
+    if below >= 0.0:
         return low
-    if _over_foot(skeleton, second.frame(high), ankle) <= goal:
+    if above <= 0.0:
         return high
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _over_foot(skeleton, second.frame(middle), ankle) < goal else (low, middle)
-    return 0.5 * (low + high)
+    phase = low
+    for _ in range(TRIES):  # false position: the body moves over its foot almost evenly
+        phase = low - below * (high - low) / (above - below)
+        miss = _over_foot(skeleton, second.frame(phase), ankle) - goal
+        if abs(miss) < NEAR_M:
+            break
+        if miss < 0.0:
+            low, below = phase, miss
+        else:
+            high, above = phase, miss
+    return phase
 
 
 def _over_foot(skeleton: Skeleton, frame: BodyFrame, ankle: int) -> float:
