@@ -18,7 +18,6 @@ APART_M: Final = 1.2  # between characters when they start
 OBSTACLE_RANGES: Final = {"distance": (2.0, 10.0), "length": (0.4, 2.6), "width": (1.0, 6.0)}  # [m]
 OBSTACLE_HEIGHT_M: Final = 0.1
 FORGOTTEN_M: Final = 12.0  # an obstacle this far behind is taken away
-JUMP_RANGES: Final = {"walk": (0.3, 1.7), "run": (0.5, 2.4), "standing": (0.2, 2.0)}  # [m]
 GHOST_TIMES_S: Final = (0.2, 0.4, 0.6, 0.8)
 SHOWN: Final = {"Footprints": True, "Targets": True, "Ghosts": False, "Chase": True}
 CHASE_S: Final = 0.5  # in which the camera follows most of a turn
@@ -121,12 +120,6 @@ class Walk:
             walker.advance(1.0 / RATE_HZ)
         goal = self.driven.engine.heading_rad if self.shown["Chase"] else 0.0
         self.view_rad += (goal - self.view_rad) / (CHASE_S * RATE_HZ)
-
-    def jump(self, length_m: float, kind: str) -> None:
-        """Ask the driven character for a jump."""
-        if kind not in JUMP_RANGES:
-            raise InputError(f"there is no jump '{kind}'", f"There are {', '.join(JUMP_RANGES)}")
-        self.driven.engine.jump(length_m=within(length_m, JUMP_RANGES[kind], "the length"), kind=kind)
 
     def cancel_jump(self) -> None:
         """Think better of it, while the run-up lasts."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import viser
 
-from marey.studio._walk import JUMP_RANGES, Walk
-from marey.studio._walker import MAX_OVER_S, RANGES
+from marey.studio._walk import Walk
+from marey.studio._walker import JUMP_KINDS, JUMP_RANGE_M, MAX_OVER_S, RANGES
 
 Tell = Callable[[str, Callable[[Walk], None]], None]  # a key, under which the newest wins, and the edit
 GAITS: Final = {"Stand": (0.0, 0.0), "Walk": (1.3, 0.0), "Run": (3.0, 1.0)}  # speed [m/s], share of running
@@ -55,7 +55,8 @@ class Cast:
     """Who walks, and who is driven."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self.who = gui.add_dropdown("Drive", options=("Walker 1",))
+        names: list[str] = ["Walker 1"]
+        self.who = gui.add_dropdown("Drive", options=names)
         self.change = gui.add_button_group("Character", options=("Add one", "Remove it"))
         self.who.on_update(_when_user(lambda: self._select(tell)))
         self.change.on_click(_when_user(lambda: self._add_or_remove(tell)))
@@ -155,9 +156,8 @@ class Actions:
     """Jumps and obstacles."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        longest = max(high for _, high in JUMP_RANGES.values())
-        self.length = gui.add_slider("Length [m]", 0.2, longest, 0.05, 1.0)
-        self.kind = gui.add_dropdown("From a", options=tuple(JUMP_RANGES))
+        self.length = gui.add_slider("Length [m]", *JUMP_RANGE_M, 0.05, 1.0)
+        self.kind = gui.add_dropdown("From", options=JUMP_KINDS)
         self.jump_button = gui.add_button("Jump", icon=viser.Icon.JUMP_ROPE)
         self.drop_button = gui.add_button("Drop an obstacle", icon=viser.Icon.BARRIER_BLOCK)
         self.undo = gui.add_button_group("Never mind", options=("Cancel jump", "Clear boxes"))
@@ -168,7 +168,7 @@ class Actions:
     def jump(self, tell: Tell) -> None:
         """Ask for the jump that the widgets describe."""
         length, kind = float(self.length.value), self.kind.value
-        tell("jump", lambda walk: walk.jump(length, kind))
+        tell("jump", lambda walk: walk.driven.jump(length, kind))
 
     def _never_mind(self, tell: Tell) -> None:
         is_jump = self.undo.value == "Cancel jump"

@@ -172,4 +172,4 @@ def _remarks(walker: Walker) -> list[str]:
     if walker.take is not None:
         doing = "Recording" if walker.is_recording else "Take"
         remarks.append(f"{doing}: {walker.take.seconds:.1f} s")
-    return remarks + walker.notes()
+    return remarks + walker.remarks

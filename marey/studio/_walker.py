@@ -31,6 +31,9 @@ RANGES: Final = {  # what the page may ask for, in SI
     "turn_rate": (-1.5, 1.5),
     "leg_length_m": (0.45, 1.35),
 }
+JUMP_RANGE_M: Final = (0.2, 2.6)  # what the page may ask for; the model holds it in its own range
+AS_IT_MOVES: Final = "as it moves"
+JUMP_KINDS: Final = (AS_IT_MOVES, "walk", "run", "standing")
 _WARNINGS: Final = threading.Lock()
 
 
@@ -82,6 +85,7 @@ class Walker:
         self.asked = {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "leg_length_m": engine.leg_length_m}
         self.styles: dict[str, float] = {}
         self.obstacles: list[Dropped] = []
+        self.remarks: list[str] = []  # of the last command: values that the engine held back
         self.take: Take | None = None
         self.is_recording = False
         self.step_ms = 0.0
@@ -95,7 +99,7 @@ class Walker:
         wish = {what: within(value, RANGES[what], what)}
         speed, run, turn_rate, leg_length_m = (wish.get(name) for name in RANGES)
         over = within(over_s, (0.0, MAX_OVER_S), "the time to reach it")
-        with _quietly():
+        with _hearing(self.remarks):
             self.engine.set(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg_length_m, over_s=over)
         targets = self.engine.targets
         for changed in {what, "speed"}:  # a run that becomes a walk may be held at a lower speed
@@ -106,9 +110,20 @@ class Walker:
         if name not in self.styles:
             raise UnknownNameError("style", name, "the model", self.styles)
         wanted = {**self.styles, name: within(weight, (0.0, 1.0), name)}
-        with _quietly():
+        with _hearing(self.remarks):
             self.engine.set(style=wanted, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
         self.styles = wanted
+
+    def jump(self, length_m: float, kind: str) -> None:
+        """Jump from a walk, a run or standing; AS_IT_MOVES takes what it does now."""
+        if kind not in JUMP_KINDS:
+            raise UnknownNameError("kind of jump", kind, "the model", JUMP_KINDS)
+        if kind == AS_IT_MOVES:
+            moving = "run" if self.asked["run"] >= 0.5 else "walk"
+            kind = moving if self.engine.speed > 0.0 else "standing"
+        length = within(length_m, JUMP_RANGE_M, "the length")
+        with _hearing(self.remarks):
+            self.engine.jump(length_m=length, kind=kind)
 
     def ask_more(self, what: str, step: float) -> None:
         """Change a value by a step, at once."""
@@ -146,19 +161,15 @@ class Walker:
         """Where the coming jump leaves the ground, (x, z) [m]."""
         return getattr(self.engine, "takeoff", None)
 
-    def notes(self) -> list[str]:
-        """What the page should know: values that the engine holds back."""
-        return list(self.engine.notes)
-
 
 @contextmanager
-def _quietly() -> Generator[None]:
-    """Keep an engine's remarks off the terminal, for the page shows its notes; filters are shared, hence the lock."""
-    from marey.locomotion import MareyWarning
-
-    with _WARNINGS, warnings.catch_warnings():
-        warnings.simplefilter("ignore", MareyWarning)
+def _hearing(remarks: list[str]) -> Generator[None]:
+    """Take an engine's warnings for the page, off the terminal; filters are shared, hence the lock."""
+    with _WARNINGS, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        remarks.clear()
         yield
+        remarks += [str(warning.message) for warning in caught]
 
 
 def within(value: float, bounds: tuple[float, float], what: str) -> float:

@@ -207,6 +207,26 @@ def test_glardon_a48_marks_are_shown_or_not(page: Page, server, what: str) -> No
     stage.draw(page.walk)
 
 
+def test_a_value_that_the_model_does_not_know_is_held_and_told(page: Page) -> None:
+    as_user(field(page, "speed"), 6.0)
+    assert page.walk.driven.asked["speed"] < 5.0 and field(page, "speed").value < 5.0
+    assert "held" in state_html(page.walk)
+    as_user(page.panel._actions.length, 2.6)
+    as_user(page.panel._actions.kind, "walk")
+    as_user(page.panel._actions.jump_button)
+    assert "outside" in state_html(page.walk) and not page.errors
+
+
+@pytest.mark.parametrize(("gait", "kind"), [("Stand", "standing"), ("Walk", "walk"), ("Run", "run")])
+def test_a_jump_follows_how_the_character_moves(page: Page, gait: str, kind: str, monkeypatch) -> None:
+    as_user(page.panel._drive.gait, gait)
+    drive(page.walk, 1.5)
+    asked = []
+    monkeypatch.setattr(page.engine, "jump", lambda **request: asked.append(request["kind"]))
+    press(page, "H")
+    assert asked == [kind]
+
+
 def press(page: Page, key: str) -> None:
     command = next(c for c in page.panel.commands if c.hotkey == key)
     for callback in command._impl.trigger_cb:
