@@ -50,6 +50,7 @@ _ROOMS = frozenset(
         "blending",
         "compression",
         "dynamics",
+        "graph",
         "io",
         "kinematics",
         "library",

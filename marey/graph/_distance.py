@@ -1,0 +1,168 @@
+"""How alike two poses are: distances of all pairs by matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.graph._database import Database
+from marey.graph._settings import GraphSettings
+from marey.lie import SO3
+from marey.skeleton import joint_positions, role_map
+
+LEE_ROLES: Final = (
+    "left_hip", "right_hip", "left_knee", "right_knee", "spine1", "spine2", "spine3",
+    "left_shoulder", "right_shoulder", "left_elbow", "right_elbow",
+)  # fmt: skip
+"""Joints that count; wrists, ankles, toes and neck do not ([Lee2002]_)."""
+SECOND_FOOT: Final = 0.6  # [-] weight of the other planted foot
+WINDOW: Final = 5  # poses of a point cloud
+UP: Final = np.array([0.0, 1.0, 0.0])
+
+
+def lee_features(database: Database, settings: GraphSettings) -> FloatArray:
+    r"""Rows ``(P, m)`` whose squared distance is that of [Lee2002]_, with planted feet added.
+
+    .. math:: D_{ij} = \|p_{i0} - p_{j0}\|^2 + \sum_k \|\log(q_{jk}^{-1} q_{ik})\|^2 + \nu\,\|v_i - v_j\|^2
+              + \sum_{f} \big(w_x^2\,\|x_{if} - x_{jf}\|^2 + w_\psi^2\,(\psi_{if} - \psi_{jf})^2\big)
+
+    Rotation vectors about each joint's mean stand for the geodesic distance, which they give exactly for small
+    differences. Planted feet in the root's frame are ours: without them a search picks transitions at which the
+    feet match and the root jumps.
+    """
+    roles = role_map(database.body.skeleton)
+    joints = [roles[name] for name in LEE_ROLES if name in roles]
+    rotations = SO3(database.wxyz[:, joints])
+    mean = _mean(rotations)
+    angles = (mean.inverse() @ rotations).log()
+    rates = _rates(database, angles)
+    yaw = SO3(database.wxyz[:, 0]).twist_angle(UP)
+    tilt = (SO3.exp(-yaw[:, None] * UP) @ SO3(database.wxyz[:, 0])).log()
+    parts = [
+        database.roots[:, 1:2],
+        tilt,
+        angles.reshape(len(angles), -1),
+        np.sqrt(settings.velocity_weight) * rates.reshape(len(rates), -1),
+    ]
+    if settings.foot_weight > 0.0:
+        parts.append(_foot_columns(database, settings, yaw))
+    return np.concatenate(parts, axis=1)
+
+
+def _mean(rotations: SO3) -> SO3:
+    mean = rotations[0]
+    for _ in range(20):
+        step = (mean.inverse() @ rotations).log().mean(axis=0)
+        mean = mean @ SO3.exp(step)
+        if np.abs(step).max() < 1e-9:
+            break
+    return mean
+
+
+def _rates(database: Database, values: FloatArray) -> FloatArray:
+    """Central differences [1/s] within each clip."""
+    rates = np.zeros_like(values)
+    for number in range(len(database.clips)):
+        own = np.flatnonzero(database.clip == number)
+        if len(own) > 1:
+            rates[own] = np.gradient(values[own], axis=0) * database.rate_hz
+    return rates
+
+
+def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) -> FloatArray:
+    """Anchor foot and the other planted foot in the frame of the root, weighted ``(P, 6)``; zero where not planted.
+
+    Poses of other classes are never compared, so a missing foot is missing on both sides.
+    """
+    table, phase = database.phases, database.phase
+    feet = table.feet[phase]
+    anchored = _anchor_side(table.feet, table.anchor)[phase]
+    columns: list[FloatArray] = []
+    for rank, weight in ((0, 1.0), (1, SECOND_FOOT)):
+        side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
+        foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
+        dx, dz = foot[:, 0] - database.roots[:, 0], foot[:, 1] - database.roots[:, 2]
+        c, s = np.cos(yaw), np.sin(yaw)
+        turn = (foot[:, 2] - yaw + np.pi) % (2.0 * np.pi) - np.pi
+        local = np.stack([c * dx - s * dz, s * dx + c * dz, turn], axis=1)
+        local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
+        columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
+    return np.concatenate(columns, axis=1)
+
+
+def _anchor_side(feet: FloatArray, anchor: FloatArray) -> IntArray:
+    """Which foot is the anchor ``(S,)``: 0 left, 1 right, -1 none."""
+    off = np.abs(feet[:, :, :2] - anchor[:, None, :2]).sum(axis=-1)
+    off = np.where(np.isfinite(off), off, np.inf)
+    side = np.argmin(off, axis=1)
+    return np.where(np.isfinite(off.min(axis=1)), side, -1)
+
+
+def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Squared Euclidean distances ``(n, m)`` between rows, by one matrix product."""
+    squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None]
+    return np.maximum(squares - 2.0 * first @ second.T, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointClouds:
+    r"""Windows of joint positions about each pose, ready for distances under the best planar alignment ([Kovar2002]_).
+
+    For clouds of points :math:`p_k, q_k` with weights of sum one, taken about their means on the ground,
+
+    .. math:: D = \sum_k w_k(\|p_k\|^2 + \|q_k\|^2) - 2\sum_k w_k\,p_{ky} q_{ky} - 2\sqrt{A^2 + B^2},
+
+    :math:`A = \sum_k w_k (p_{kx} q_{kx} + p_{kz} q_{kz})`, :math:`B = \sum_k w_k (p_{kz} q_{kx} - p_{kx} q_{kz})`:
+    three matrix products for all pairs. The printed formula of the source finds the angle pair by pair.
+    """
+
+    level: FloatArray  # (P, 2K) weighted x then z, about their means
+    upright: FloatArray  # (P, K) weighted heights
+    squares: FloatArray  # (P,) sum of squares
+
+    @classmethod
+    def of(cls, database: Database, window: int = WINDOW) -> PointClouds:
+        """Clouds of ``window`` poses before, at and after each pose, held at the ends of its clip."""
+        points = joint_positions(database.body.skeleton, database.roots, database.wxyz)
+        reach = np.arange(window) - window // 2
+        first = np.searchsorted(database.clip, database.clip, side="left")
+        last = np.searchsorted(database.clip, database.clip, side="right") - 1
+        at = np.clip(np.arange(len(points))[:, None] + reach, first[:, None], last[:, None])
+        return cls.from_points(points[at].reshape(len(points), -1, 3))
+
+    @classmethod
+    def from_points(cls, clouds: FloatArray) -> PointClouds:
+        """Clouds of points ``(P, K, 3)`` [m], all of equal weight."""
+        count = clouds.shape[1]
+        x, y, z = np.moveaxis(clouds, -1, 0) / np.sqrt(count)
+        x, z = x - x.mean(axis=1, keepdims=True), z - z.mean(axis=1, keepdims=True)
+        squares = (x * x + y * y + z * z).sum(axis=1)
+        return cls(np.concatenate([x, z], axis=1), np.ascontiguousarray(y), squares)
+
+    def distances(self, rows: slice, columns: slice) -> FloatArray:
+        """Squared distances ``(n, m)`` [m²] between two ranges of poses, mean over the points."""
+        half = self.level.shape[1] // 2
+        left = self.level[rows]
+        right = self.level[columns]
+        crossed = np.concatenate([right[:, half:], -right[:, :half]], axis=1)
+        a, b = left @ right.T, left @ crossed.T
+        best = np.sqrt(a * a + b * b)
+        total = self.squares[rows][:, None] + self.squares[columns][None]
+        return np.maximum(total - 2.0 * (self.upright[rows] @ self.upright[columns].T) - 2.0 * best, 0.0)
+
+
+def planar_distance(first: FloatArray, second: FloatArray) -> float:
+    """Mean squared distance [m²] of two clouds ``(K, 3)`` after the best turn and shift on the ground, pair by pair."""
+    p, q = (np.asarray(cloud, dtype=np.float64) - cloud.mean(axis=0) * [1.0, 0.0, 1.0] for cloud in (first, second))
+    angle = np.arctan2((p[:, 2] * q[:, 0] - p[:, 0] * q[:, 2]).sum(), (p[:, 0] * q[:, 0] + p[:, 2] * q[:, 2]).sum())
+    turned = SO3.exp(-angle * UP) @ q
+    return float(((p - turned) ** 2).sum(axis=1).mean())
+
+
+def blocks(count: int, size: int = 1024) -> Iterator[slice]:
+    """Ranges of up to ``size`` rows."""
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))

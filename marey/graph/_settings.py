@@ -1,0 +1,47 @@
+"""How a motion graph is built: every threshold in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from marey.base import InputError
+
+NOT_NUMBERS = ("mirror", "metric", "culling")
+METRICS = ("lee2002", "kovar2002")
+CULLINGS = ("dijkstra", "one-jump")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """Settings of a build; a graph file keeps them."""
+
+    rate_hz: float = 30.0  # of the poses ([Safonova2006]_ §4.2)
+    cutoff_hz: float = 8.0  # low-pass of the clips
+    mirror: bool = False  # every clip also with left and right exchanged
+    metric: str = "lee2002"  # or "kovar2002"
+    density: float = 12.0  # similar poses that a walking pose has: sets the threshold
+    cross: float = 3.0  # threshold between behaviours, times the threshold within one
+    velocity_weight: float = 10.0 / 900.0  # [s²] of squared joint velocities in the metric
+    foot_weight: float = 4.0  # [1/m] of planted feet in the metric; 0 leaves them out
+    foot_yaw_weight: float = 2.0  # [-] and of their headings
+    min_apart_s: float = 5.0 / 30.0  # frames of one clip nearer than this are no transition
+    transition_weight: float = 0.5  # of -ln p, in median costs of a phase
+    effort_per_s: float = 0.05  # cost of time, in median efforts: standing still is not free
+    culling: str = "dijkstra"  # lossless; "one-jump" allows one transition in a phase
+    merge: float = 1.7  # states nearer than this times the threshold become one
+    yaw_bin_rad: float = float(np.deg2rad(5.0))  # flights that land in other bins are kept apart
+    pick_height_m: float = 0.62  # a wrist that goes lower picks something up
+    max_residual_m: float = 0.08  # [m] stances whose foot wanders farther are left out
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in NOT_NUMBERS and not (np.isfinite(value) and value >= 0.0):
+                raise InputError(f"{field.name} is {value}", "Give a number that is not negative")
+        for name, known in (("metric", METRICS), ("culling", CULLINGS)):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} is '{getattr(self, name)}'", f"It is one of {', '.join(known)}")
+        if not self.rate_hz > 0.0:
+            raise InputError("rate_hz is 0", "Give frames per second")
