@@ -23,7 +23,7 @@ def plant_clip(
     roots: FloatArray,
     rotations: FloatArray,
 ) -> IntArray:
-    """Plant the feet of all frames in place; arguments are those of ``plant_step``, with frames first; returns flags."""
+    """Plant the feet of all frames in place; arguments are those of ``plant_step``, frames first; returns flags."""
     flags = np.empty(len(roots), dtype=np.int64)
     for f in range(len(roots)):
         options.shift[:] = shifts[f]

@@ -32,14 +32,20 @@ YAW, TILT, SHIFT_A, GOAL_A, GOAL_T, SHIFT_T = 8, 10, 16, 22, 25, 28  # rates of 
 HEADING, ANKLE_AHEAD, TOE_AHEAD, RAW = 34, 35, 36, 37  # RAW: raw rotation of the ankle one frame ago
 RISE, TARGET, TURN = 41, 43, 46  # TARGET, TURN: what the legs are posed with in this frame
 LEVEL = 51  # [m] of the ground under this foot, over the floor, and its rate
+SINK, WAIT = 53, 54  # [s] left until a landed effector is all the way down, and until a foot has rolled onto its toe
 NEED = 50  # [m] how far the hip is too high
 DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
 
 SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
+SINK_S = 0.08  # [s] a foot that lands above its rest height comes down in this time
+SINK_M = 0.04  # [m] at most so much
+ROLL_IN_S = 0.05  # [s] a toe is held this long after it touched: until then the foot rolls down on its heel
 EASE_PART = 0.4  # [-] of the time to the next plant
+SWING_PART = 0.8  # [-] of that time: large corrections fade longer
+FADE_MPS, FADE_RADPS = 0.25, 1.5  # usual speeds of a large correction that fades
 SHORT_S = 0.06  # [s] shortest ease-out
 ANNOUNCED = 1.5  # [-] frames: a plant seen coming one frame ago was announced
-FASTEST_MPS, FASTEST_RADPS = 0.4, 2.0  # corrections are let go no faster: more would overshoot by centimetres
+FASTEST_MPS, FASTEST_RADPS = 0.25, 2.0  # corrections are let go no faster: more would overshoot by centimetres
 ROLL_S = 0.10  # [s] a foot that rolls onto its toe is back on its own course after this time
 HALF_LIFE_S = 0.06  # [s] of lowering the root
 DROP_PART = 0.04  # [-] of the leg: the most that the root is lowered
@@ -106,7 +112,8 @@ def turn_foot(
 ) -> Vector:  # fmt: skip
     """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the memory.
 
-    A held foot keeps its heading. ``rise`` [m] is how much the raw toe will then be above the ankle. The tilt eases to what lays the foot flat if that is due in ``flat_s``, else to none.
+    A held foot keeps its heading. The tilt eases to what lays the foot flat if that is due in ``flat_s``, when the raw
+    toe will be ``rise`` [m] above the ankle; else to none.
     """
     since = turned_since(row, W_ankle)
     coming = flat_s <= ease_s
@@ -137,8 +144,15 @@ def surprised(row: FloatArray, place: Vector, lowest_y: float, shift: Vector) ->
     """Goal of a plant that nobody announced: where the effector is; in the first frame of all, shifted as asked."""
     if row[ALIVE] == 0.0:
         return place[0] + shift[0], place[1], place[2] + shift[2]
-    row[RISE], row[RISE + 1], row[SETTLE] = place[1] - lowest_y, 0.0, SETTLE_S
+    row[RISE], row[RISE + 1], row[SETTLE], row[SINK] = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
     return place
+
+
+@kernel
+def landed(row: FloatArray) -> None:
+    """Let an announced effector come down from the height at which it lands, falling already."""
+    row[SINK] = SINK_S
+    row[RISE + 1] = -1.5 * row[RISE] / SINK_S  # twice as fast it would dip below its rest height
 
 
 @kernel
@@ -159,23 +173,38 @@ def begin_plants(
             set3(row, GOAL_A, minus(get3(row, GOAL_T), flat))
         elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
             set3(row, GOAL_A, surprised(row, ankle, ground + scale * legs.rest[a], row3(options.shift, a)))
+        else:
+            landed(row)
     if toe_down and not was_toe:
-        if ankle_down or was_ankle:
-            set3(row, GOAL_T, plus(get3(row, GOAL_A), flat if ankle_down else f))
+        if ankle_down:
+            set3(row, GOAL_T, plus(get3(row, GOAL_A), flat))
+        elif was_ankle:
+            set3(
+                row, GOAL_T, surprised(row, plus(get3(row, GOAL_A), f), ground + scale * legs.rest[t], (0.0, 0.0, 0.0))
+            )
         elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
             toe = plus(ankle, f)
             set3(row, GOAL_T, surprised(row, toe, ground + scale * legs.rest[t], row3(options.shift, t)))
+        else:
+            landed(row)
+
+
+@kernel
+def fade_time(size: float, speed: float, next_s: float, ease_s: float) -> float:
+    """Time [s] in which a correction of some size fades: longer for a large one, but it must be over in time."""
+    usual = min(ease_s, max(EASE_PART * next_s, SHORT_S))
+    return max(usual, min(size / speed, SWING_PART * next_s))
 
 
 @kernel
 def start_easing_out(row: FloatArray, ankle_down: bool, toe_down: bool, next_s: float, ease_s: float) -> None:
     """When an effector leaves, give its correction time to fade."""
-    fade = min(ease_s, max(EASE_PART * next_s, SHORT_S))
-    left = (row[ANKLE_HELD] > 0.0 and not ankle_down) or (row[TOE_HELD] > 0.0 and not toe_down)
-    if left:
-        row[TURN_BACK] = min(fade, ROLL_S) if toe_down else fade
-        if not ankle_down and not toe_down:
-            row[LET_GO] = fade
+    if not ((row[ANKLE_HELD] > 0.0 and not ankle_down) or (row[TOE_HELD] > 0.0 and not toe_down)):
+        return
+    turn = abs(row[YAW]) + norm(get3(row, TILT))
+    row[TURN_BACK] = ROLL_S if toe_down else fade_time(turn, FADE_RADPS, next_s, ease_s)
+    if not ankle_down and not toe_down:
+        row[LET_GO] = fade_time(norm(get3(row, SHIFT_A)), FADE_MPS, next_s, ease_s)
 
 
 @kernel
@@ -200,10 +229,11 @@ def place_foot(
     ground = floor_y + row[LEVEL]
     lift = heel_lift(foot, W_ankle, scale, legs)
     low_a, low_t = ground + scale * legs.rest[a] + lift, ground + scale * legs.rest[t]
-    row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SETTLE], dt)
+    if ankle_down or toe_down:
+        row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SINK], dt)
     if ankle_down:
         row[GOAL_A + 1] = low_a + row[RISE]
-        row[GOAL_T + 1] = low_t
+        row[GOAL_T + 1] = low_t + row[RISE]
         placed = get3(row, GOAL_A)
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
         follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
@@ -215,7 +245,8 @@ def place_foot(
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
         return placed
     if toe_first:
-        goal = (landing[t, 0] + options.shift[t, 0], low_t, landing[t, 2] + options.shift[t, 2])
+        row[RISE] = min(SINK_M * scale, max(0.0, landing[t, 1] - low_t))
+        goal = (landing[t, 0] + options.shift[t, 0], low_t + row[RISE], landing[t, 2] + options.shift[t, 2])
         set3(row, GOAL_T, goal)
         shift = ease3(row, SHIFT_T, minus(goal, row3(landing, t)), toe_s + dt, dt)
         placed = minus(plus(toe, shift), f)
@@ -223,7 +254,8 @@ def place_foot(
     else:
         wanted, remaining = (0.0, 0.0, 0.0), row[LET_GO]
         if ankle_s <= options.ease_s:
-            goal = (landing[a, 0] + options.shift[a, 0], low_a, landing[a, 2] + options.shift[a, 2])
+            row[RISE] = min(SINK_M * scale, max(0.0, landing[a, 1] - low_a))
+            goal = (landing[a, 0] + options.shift[a, 0], low_a + row[RISE], landing[a, 2] + options.shift[a, 2])
             set3(row, GOAL_A, goal)
             wanted, remaining = minus(goal, row3(landing, a)), ankle_s + dt
         placed = plus(ankle, ease3(row, SHIFT_A, wanted, remaining, dt))
@@ -252,6 +284,18 @@ def is_down(row: FloatArray, wanted: bool, barred: int) -> bool:
 
 
 @kernel
+def is_rolling(row: FloatArray, ankle_down: bool, toe_down: bool, dt: float) -> bool:
+    """Whether a foot that stands on its heel still rolls down onto its toe."""
+    if not toe_down:
+        row[WAIT] = ROLL_IN_S
+    elif row[ALIVE] == 0.0 or row[TOE_HELD] > 0.0 or not ankle_down:
+        row[WAIT] = 0.0
+    else:
+        row[WAIT] = max(0.0, row[WAIT] - dt)
+    return toe_down and row[WAIT] > 1e-9
+
+
+@kernel
 def guide_foot(
     row: FloatArray, foot: int, dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray,
     options: PlantOptions, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray,
@@ -266,12 +310,16 @@ def guide_foot(
     if row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
         row[ANKLE_BARRED], row[TOE_BARRED] = 0.0, 0.0
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
+    toe_down = toe_down and not is_rolling(row, ankle_down, toe_down, dt)
     held = ankle_down or toe_down
-    ankle_s, toe_s = 0.0 if ankle_down else until_s[a], 0.0 if toe_down else until_s[t]
+    ankle_s = 0.0 if ankle_down else until_s[a]
+    toe_s = 0.0 if toe_down else row[WAIT] if planted[t] else until_s[t]
+    if not toe_down and not planted[t] and toe_s >= ankle_s:
+        toe_s += ROLL_IN_S
     start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
     f0 = minus(p_toe, p_ankle)
     flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
-    rise = (p_toe[1] if toe_down else landing[t, 1]) - (p_ankle[1] if ankle_down else landing[a, 1])
+    rise = (p_toe[1] if planted[t] else landing[t, 1]) - (p_ankle[1] if ankle_down else landing[a, 1])
     f = turn_foot(row, foot, f0, W_ankle, held, flat_s, rise, options.toe_in[foot], options.ease_s, dt, scale, legs)
     now = plus(p_ankle, get3(row, SHIFT_A))
     begin_plants(row, foot, ankle_down, toe_down, now, f, dt, floor_y, scale, options, legs)
@@ -309,6 +357,7 @@ def remember_foot(row: FloatArray, ankle_down: bool, toe_down: bool, ankle_s: fl
     row[LET_GO] = max(0.0, row[LET_GO] - dt)
     row[TURN_BACK] = max(0.0, row[TURN_BACK] - dt)
     row[SETTLE] = max(0.0, row[SETTLE] - dt)
+    row[SINK] = max(0.0, row[SINK] - dt)
 
 
 @kernel

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion._plant_arrays import EASE_S, EFFECTOR_POINTS, leg_arrays, plant_options, plant_state
 from marey.locomotion._plant_schedule import PlantSchedule, effector_flags, plan_schedule, tidy_flags

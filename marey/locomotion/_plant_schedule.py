@@ -15,7 +15,7 @@ from marey.motion import Contacts
 BRIDGED_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
 SHORTEST_S: Final = 0.05  # [s] shorter contacts are not plants
 HOLD: Final = 0.016  # [-] of the leg, 15 mm: a point farther from where it stands has not landed, or is leaving
-LIFT: Final = 0.016  # [-] of the leg: the same upwards
+LIFT: Final = 0.010  # [-] of the leg: the same upwards
 LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
 HELD_PART: Final = 0.2  # [-] at each end of a contact the foot still rolls: the middle says where it stands
 
