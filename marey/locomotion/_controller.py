@@ -49,7 +49,7 @@ class Controller:
         """
         self.notes = ()
         run = self._held("run", wish.get("run"), base.run, 0.0, 1.0)
-        leg = self._held("leg_length_m", wish.get("leg_length_m"), base.leg_length_m, *LEG_RANGE_M)
+        leg = self._held("leg_length_m", _positive(wish.get("leg_length_m")), base.leg_length_m, *LEG_RANGE_M)
         speed = self._held("speed", wish.get("speed"), base.speed, 0.0, self.fastest(run, leg))
         turn = self._held("turn_rate", wish.get("turn_rate"), base.turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)
         style = wish.get("style")
@@ -74,6 +74,12 @@ class Controller:
         if abs(held - value) > 1e-9:
             self.notes = (*self.notes, f"{name} {value:g} is out of range and was held at {held:.3g}")
         return held
+
+
+def _positive(leg_length_m: float | None) -> float | None:
+    if leg_length_m is not None and checked_number("leg_length_m", leg_length_m) <= 0.0:
+        raise InputError(f"leg_length_m is {leg_length_m}", "It must be a positive number of metres")
+    return leg_length_m
 
 
 def checked_number(name: str, value: object) -> float:

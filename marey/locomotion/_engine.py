@@ -254,7 +254,28 @@ class Engine:
             kind: ``"walk"`` or ``"run"`` (one foot, from that gait), or ``"standing"`` (both feet).
             **options: ``height_m``, ``priority``, ``takeoff``, ``foot``.
         """
-        return self._jumper().jump(length_m, kind, **options)
+        return self.jumper.jump(length_m, kind, **options)
+
+    @property
+    def jumper(self) -> Any:
+        """The jump machine round the walker."""
+        if self._machine is None:
+            from marey.locomotion._machine import Machine
+            from marey.locomotion._machine_book import jump_book
+
+            self._machine = Machine(self._walker, jump_book(self.model, self._controller.scaling))
+        return self._machine
+
+    @property
+    def takeoff(self) -> FloatArray | None:
+        """Where the toe of a jump under way takes off, ``(x, z)`` [m]; ``None`` without one."""
+        return None if self._machine is None else self._machine.takeoff
+
+    def add_obstacle(self, obstacle: Any, **options: Any) -> Any:
+        """Put an obstacle in the way; returns whether it will be jumped over or walked round, and why."""
+        from marey.locomotion._obstacle import add_obstacle
+
+        return add_obstacle(self, obstacle, **options)
 
     def cancel_jump(self) -> None:
         """Give up a jump that has not begun."""
@@ -314,14 +335,6 @@ class Engine:
     def _moving(self) -> Any:
         return self._walker if self._machine is None else self._machine
 
-    def _jumper(self) -> Any:
-        if self._machine is None:
-            from marey.locomotion._machine import Machine
-            from marey.locomotion._machine_book import jump_book
-
-            self._machine = Machine(self._walker, jump_book(self.model))
-        return self._machine
-
     def _show(self, dt: float) -> None:
         """Make the pose of this moment: what the source shows, with its feet on the ground."""
         frame: RawFrame = self._source.frame()
@@ -333,8 +346,8 @@ class Engine:
             self._feet.plant(dt, frame)
         else:
             self._feet.leave(frame)
-        self._walker.feet[:] = self._walker.effectors(frame.root_position, frame.rotations)
-        self._prints.extend(self._feet.prints(before, self._walker.feet, self._time_s))
+        feet = self._walker.show_feet(frame.root_position, frame.rotations)
+        self._prints.extend(self._feet.prints(before, feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
 
 

@@ -6,16 +6,27 @@ and the clock keeps the state at the last whole piece, its anchor.
 
 from __future__ import annotations
 
-from math import ceil, cos, floor, pi, sin, sqrt
+from math import ceil, cos, floor, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.locomotion._engine_plan import LEG, POSTURE, RUN, SPEED, STYLES, TURN
+from marey.locomotion._engine_plan import BANK, LEG, POSTURE, RUN, SPEED, STYLES, TURN
 from marey.locomotion._model import GaitArrays
-from marey.locomotion._pose_kernels import Build, Placing, lift_leg, write_feet, write_pose
-from marey.locomotion._synthesis_kernels import foot_events, frequency, normal_speed, tempo
+from marey.locomotion._pose_kernels import (
+    BANK_AT,
+    HEADING_AT,
+    LEG_AT,
+    PHASE_AT,
+    RUN_AT,
+    S_N,
+    X_AT,
+    Z_AT,
+    Build,
+    show,
+)
+from marey.locomotion._synthesis_kernels import fill, foot_events, frequency, normal_speed, tempo
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD = (
@@ -26,9 +37,9 @@ FOOT, SINCE, TRIED, STOOD = (
 )  # columns of a settling: foot that steps (-1 none), since when, who did, came to rest
 PIECE_S = 0.1  # [s] quadrature over longer pieces of a ramp would show
 LOOK_S = 1.6  # [s] how far ahead a landing is looked for; a slow walker's swing lasts 0.7 s
+SEEN_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
-SETTLE_LIFT = 0.3  # [rad] of the thigh, 4 % of the leg high
 ODD = 0.035  # of the leg: feet farther than this from where they stand at ease step there
 NODE = 0.5 * sqrt(0.6)  # of a piece: Gauss's outer points
 ENDS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
@@ -49,6 +60,10 @@ class Walker(NamedTuple):
     here: FloatArray  # (P,) parameters now
     held: BoolArray  # (4,) effectors on the ground
     settling: FloatArray  # (4,) small steps of a stand
+    until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
+    places: FloatArray  # (5, 8) placings: now, and when each of them lands
+    ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
+    feet: FloatArray  # (4, 3) [m] effectors as shown last, after foot plants
 
 
 @kernel
@@ -59,7 +74,7 @@ def values_at(plan: Plan, knot: int, t: float, out: FloatArray) -> None:
     while i < last and knots[i + 1] <= t:
         i += 1
     if i == last:
-        out[:] = values[last]
+        fill(out, values[last])
         return
     part = (t - knots[i]) / (knots[i + 1] - knots[i])
     for c in range(values.shape[1]):
@@ -136,19 +151,23 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
 
 
 @kernel
-def placing(gaits: GaitArrays, build: Build, state: FloatArray, values: FloatArray) -> Placing:
-    """Where a body with these parameters is shown; its posture has a speed of its own."""
-    posture = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
-    return Placing(posture, values[RUN], state[PHASE], state[X], state[Z], state[HEADING], values[LEG])
+def write_place(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
+    """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
+    out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
+    out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
+    out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
+    out[LEG_AT], out[BANK_AT] = values[LEG], values[BANK]
 
 
 @kernel
-def is_still(plan: Plan, clock: FloatArray) -> bool:
-    """Whether there is no speed now nor later."""
-    for i in range(int(clock[KNOT]), plan.knots.shape[0]):
-        if plan.values[i, SPEED] > 0.0:
-            return False
-    return True
+def rest_time(plan: Plan) -> float:
+    """When [s] the plan comes to rest for good: no speed, and the posture of standing; never, if it goes on."""
+    i = plan.knots.shape[0] - 1
+    if plan.values[i, SPEED] > 0.0:
+        return NEVER_S
+    while i > 0 and plan.values[i - 1, SPEED] <= 0.0 and plan.values[i - 1, POSTURE] <= 0.0:
+        i -= 1
+    return plan.knots[i]
 
 
 @kernel
@@ -179,7 +198,7 @@ def phase_missing(
 ) -> float:
     """Phase from where the walker is at time ``t`` to the start of an effector's plant then, of any cycle."""
     events = np.empty(8)
-    state[:] = mark
+    fill(state, mark)
     travel(gaits, build, plan, state, t, False)
     values_at(plan, int(mark[KNOT]), t, there)
     s_n = normal_speed(there[SPEED], there[LEG], build.own_leg, build.froude)
@@ -192,7 +211,8 @@ def time_to_plant(
     gaits: GaitArrays, build: Build, plan: Plan, clock: FloatArray, effector: int, there: FloatArray, state: FloatArray
 ) -> float:
     """Time [s] to the start of the effector's next plant; ``there`` and ``state`` are room to work in."""
-    mark, now, end = clock.copy(), clock[NOW], plan.knots[plan.knots.shape[0] - 1]
+    mark, now, end = np.empty(clock.shape[0]), clock[NOW], plan.knots[plan.knots.shape[0] - 1]
+    fill(mark, clock)
     before = phase_missing(gaits, build, plan, mark, now, effector, there, state)
     cycle = -floor(before)
     before += cycle
@@ -224,31 +244,30 @@ def time_to_plant(
 
 
 @kernel
-def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, feet: FloatArray, dt: float) -> None:
-    """Move one walker on by ``dt`` [s]: its clock, which effectors are down, the small steps of a stand.
-
-    ``feet`` ``(4, 3)`` [m] is where the effectors were shown last, after foot plants.
-    """
+def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, dt: float) -> None:
+    """Move one walker on by ``dt`` [s]: its clock, which effectors are down, when and where the others will be."""
     clock, settling = walker.clock, walker.settling
     clock[NOW] += dt
     travel(gaits, build, plan, clock, clock[NOW], True)
-    if not is_still(plan, clock):
-        settling[FOOT], settling[TRIED], settling[STOOD] = -1.0, 0.0, 0.0
-    elif clock[NOW] >= plan.knots[plan.knots.shape[0] - 1]:
+    if clock[NOW] >= rest_time(plan):
         settling[STOOD] = 1.0
+    else:
+        settling[FOOT], settling[TRIED], settling[STOOD] = -1.0, 0.0, 0.0
     if settling[STOOD] > 0.0:
         clock[PHASE] = ceil(clock[PHASE] - 1e-9)
-    walker.state[:] = clock
+    fill(walker.state, clock)
     travel(gaits, build, plan, walker.state, clock[NOW], False)
     values_at(plan, int(clock[KNOT]), clock[NOW], walker.here)
+    write_place(gaits, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
-        stand(gaits, build, plan, walker, feet)
+        stand(plan, walker)
     else:
         write_planted(gaits, build, walker.state[PHASE], walker.here, walker.held)
+    foresee(gaits, build, plan, walker)
 
 
 @kernel
-def stand(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, feet: FloatArray) -> None:
+def stand(plan: Plan, walker: Walker) -> None:
     """Stand on both feet, phase at a right heel strike; a foot that stands oddly makes one small step."""
     clock, settling = walker.clock, walker.settling
     if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
@@ -256,68 +275,56 @@ def stand(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, feet: Flo
     if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
         settling[FOOT] = -1.0
     elif settling[FOOT] < 0.0 and settling[TRIED] < 3.0:
-        choose_settling(gaits, build, walker, feet)
+        choose_settling(walker)
     for e in range(4):
         walker.held[e] = int(settling[FOOT]) != e // 2
 
 
 @kernel
-def write_ease(gaits: GaitArrays, build: Build, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
-    """Effectors ``(4, 3)`` [m] of the raw pose at a clock's state."""
-    root, rotations = np.empty(3), np.empty((build.num_low, 4))
-    at = placing(gaits, build, state, values)
-    write_pose(gaits, build, values[STYLES:], at, root, rotations)
-    write_feet(build, at.leg / build.own_leg, root, rotations, out)
-
-
-@kernel
-def choose_settling(gaits: GaitArrays, build: Build, walker: Walker, feet: FloatArray) -> None:
+def choose_settling(walker: Walker) -> None:
     """Let the odder foot step first; none steps twice."""
-    ease, settling = np.empty((4, 3)), walker.settling
-    write_ease(gaits, build, walker.state, walker.here, ease)
+    ease, feet, settling = walker.ease, walker.feet, walker.settling
     worst, tried = ODD * walker.here[LEG], int(settling[TRIED])
-    for side in range(2):
-        if not tried & (1 << side):
-            off = 0.0
-            for e in (2 * side, 2 * side + 1):
-                off = max(off, sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2))
-            if off > worst:
-                worst, settling[FOOT] = off, side
+    for e in range(4):
+        off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
+        if not tried & (1 << (e // 2)) and off > worst:
+            worst, settling[FOOT] = off, e // 2
     if settling[FOOT] >= 0.0:
         settling[SINCE] = walker.clock[NOW]
         settling[TRIED] = tried | (1 << int(settling[FOOT]))
 
 
 @kernel
-def show_walker(gaits: GaitArrays, build: Build, walker: Walker, root: FloatArray, rotations: FloatArray) -> None:
-    """Pose of one walker now, before foot plants."""
-    at = placing(gaits, build, walker.state, walker.here)
-    write_pose(gaits, build, walker.here[STYLES:], at, root, rotations)
-    if walker.settling[FOOT] >= 0.0:
-        part = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
-        lift_leg(build, int(walker.settling[FOOT]), SETTLE_LIFT * sin(pi * part) ** 2, rotations)
-
-
-@kernel
-def schedule_walker(
-    gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, until: FloatArray, landing: FloatArray
-) -> None:
-    """When and where effectors in the air come down; for those on the ground ``landing`` keeps what it holds."""
-    there, state, feet = np.empty(plan.values.shape[1]), np.empty(walker.clock.shape[0]), np.empty((4, 3))
-    now, last = walker.clock[NOW], plan.knots.shape[0] - 1
+def foresee(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None:
+    """When effectors in the air come down, and the walker's placing then."""
+    there, state = np.empty(plan.values.shape[1]), np.empty(walker.clock.shape[0])
+    now, rest = walker.clock[NOW], rest_time(plan)
     for e in range(4):
-        until[e] = NEVER_S
+        walker.until[e] = NEVER_S
         if walker.held[e]:
             continue
         if walker.settling[STOOD] > 0.0:
-            until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
+            walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
         else:
-            until[e] = time_to_plant(gaits, build, plan, walker.clock, e, there, state)
-            if until[e] >= NEVER_S and plan.values[last, SPEED] == 0.0:  # it stops with this foot in the air
-                until[e] = max(plan.knots[last] - now, 0.0)
-        if until[e] < NEVER_S:
-            state[:] = walker.clock
-            travel(gaits, build, plan, state, now + until[e], False)
-            values_at(plan, int(walker.clock[KNOT]), now + until[e], there)
-            write_ease(gaits, build, state, there, feet)
-            landing[e] = feet[e]
+            walker.until[e] = time_to_plant(gaits, build, plan, walker.clock, e, there, state)
+            if walker.until[e] >= NEVER_S:  # it stops with this foot in the air
+                walker.until[e] = min(max(rest - now, 0.0), NEVER_S)
+        if walker.until[e] <= SEEN_S:
+            fill(state, walker.clock)
+            travel(gaits, build, plan, state, now + walker.until[e], False)
+            values_at(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
+            write_place(gaits, state, there, walker.places[1 + e])
+
+
+@kernel
+def show_walker(
+    gaits: GaitArrays, build: Build, walker: Walker, root: FloatArray, rotations: FloatArray, landing: FloatArray
+) -> None:
+    """Pose of one walker now, before foot plants, and where its effectors will land."""
+    seen, settling = np.empty(4), np.empty(2)
+    for e in range(4):
+        seen[e] = 1.0 if walker.until[e] <= SEEN_S else 0.0
+    settling[0] = walker.settling[FOOT]
+    settling[1] = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
+    weights = walker.here[STYLES:]
+    show(gaits, build, weights, walker.places, seen, settling, walker.ease, root, rotations, landing)

@@ -14,10 +14,14 @@ RUN: Final = 1
 TURN: Final = 2
 LEG: Final = 3
 POSTURE: Final = 4
-STYLES: Final = 5
+BANK: Final = 5
+STYLES: Final = 6
 
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
-POSTURE_RATE: Final = 3.0  # [1/s] of (normalised speed)^power: standing to a brisk walk's posture in 0.4 s
+BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast as a body can
+BODY_RATES: Final = np.array([3.0, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
+MAX_BANK: Final = 0.35  # [rad]
+GRAVITY: Final = 9.81  # [m/s²]
 GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becomes a run's in 0.4 s
 RAMP_KNOTS: Final = 9
 CLOSE_S: Final = 0.02  # [s] knots nearer than this are one
@@ -35,8 +39,8 @@ class Parameters(NamedTuple):
     weights: FloatArray  # (K,) parts of the styles, their sum is one
 
     def row(self) -> FloatArray:
-        """Columns ``(P,)`` of a plan, posture unset."""
-        return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0], self.weights])
+        """Columns ``(P,)`` of a plan, posture and lean unset."""
+        return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0], self.weights])
 
     def but(self, **changes: float | FloatArray) -> Parameters:
         """Return the parameters with some of them changed."""
@@ -55,21 +59,27 @@ class Posture(NamedTuple):
     froude: bool
     power: float
 
-    def of(self, speed: FloatArray, leg: FloatArray) -> FloatArray:
-        """Posture of steady speeds [m/s] on legs [m]."""
+    def of(self, rows: FloatArray) -> FloatArray:
+        r"""Steady posture and lean ``(..., 2)`` of parameters ``(..., P)``.
+
+        Who turns leans inwards so that gravity and the pull of the curve pass through the feet:
+        :math:`\tan b = s\omega/g`, at most ``MAX_BANK``.
+        """
+        speed, leg = rows[..., SPEED], rows[..., LEG]
         s_n = speed / (np.sqrt(leg * self.own_leg) if self.froude else leg)
-        return np.maximum(s_n, 0.0) ** self.power
+        bank = np.arctan(speed * rows[..., TURN] / GRAVITY)
+        return np.stack([np.maximum(s_n, 0.0) ** self.power, np.clip(bank, -MAX_BANK, MAX_BANK)], axis=-1)
 
 
 def steady(rows: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
     """A plan of one moment: ``knots`` ``(n, 1)`` and ``values`` ``(n, 1, P)`` of parameters ``(n, P)``, held."""
     values = rows[:, None].copy()
-    values[:, :, POSTURE] = posture.of(values[:, :, SPEED], values[:, :, LEG])
+    values[:, :, BODY] = posture.of(values)
     return np.zeros((len(rows), 1)), values
 
 
 def ramp(now: FloatArray, to: FloatArray, ends_s: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
-    """Straight lines from parameters ``(n, P)`` to others, each in its own time ``(n, P)`` [s]; postures may take longer.
+    """Straight lines from parameters ``(n, P)`` to others, each in its own time ``(n, P)`` [s], postures in more.
 
     Returns:
         Knots ``(n, M)`` [s] and values ``(n, M, P)``.
@@ -120,15 +130,15 @@ def _with_posture(
     times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture
 ) -> tuple[FloatArray, FloatArray]:
     """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives."""
-    wished = posture.of(rows[:, :, SPEED], rows[:, :, LEG])
-    rows[:, 0, POSTURE] = now[:, POSTURE]
+    wished, part = posture.of(rows), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
+    rows[:, 0, BODY] = now[:, BODY]
     for i in range(1, rows.shape[1]):
-        room = POSTURE_RATE * (times[:, i] - times[:, i - 1])
-        rows[:, i, POSTURE] = rows[:, i - 1, POSTURE] + np.clip(wished[:, i] - rows[:, i - 1, POSTURE], -room, room)
-    last, length, part = rows[:, -1, POSTURE], times[:, -1], np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:]
-    missing = np.abs(wished[:, -1] - last) / POSTURE_RATE
+        room = BODY_RATES * (times[:, i] - times[:, i - 1])[:, None]
+        rows[:, i, BODY] = rows[:, i - 1, BODY] + np.clip(wished[:, i] - rows[:, i - 1, BODY], -room, room)
+    last, length = rows[:, -1, BODY], times[:, -1, None]
+    missing = (np.abs(wished[:, -1] - last) / BODY_RATES).max(axis=1)[:, None]
     tail = np.repeat(rows[:, -1:], TAIL_KNOTS, axis=1)
-    tail[:, :, POSTURE] = last[:, None] + (wished[:, -1] - last)[:, None] * part
-    tail[:, -1, POSTURE] = wished[:, -1]
-    knots = np.concatenate([times, length[:, None] + missing[:, None] * part], axis=1)
+    tail[:, :, BODY] = last[:, None] + (wished[:, -1] - last)[:, None] * part
+    tail[:, -1, BODY] = wished[:, -1]
+    knots = np.concatenate([times, length + missing * part[:, 0]], axis=1)
     return knots, np.concatenate([rows, tail], axis=1)

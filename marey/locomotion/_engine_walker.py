@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray
 from marey.locomotion._engine_plan import (
+    BODY,
     LEG,
-    POSTURE,
     RUN,
     SPEED,
     STYLES,
@@ -62,10 +62,10 @@ class GaitWalker:
 
         self._gaits, self._build = gaits, build
         self._posture = Posture(build.own_leg, build.froude, gaits.power)
-        self.feet = np.zeros((4, 3))
-        """(4, 3) [m] where the effectors were shown last: whoever plants feet writes it"""
-        size = 5 + len(start.weights)
-        self._arrays = Walker(np.zeros(7), np.zeros(7), np.zeros(size), np.zeros(4, dtype=np.bool_), np.zeros(4))
+        clock, here, held = np.zeros(7), np.zeros(STYLES + len(start.weights)), np.zeros(4, dtype=np.bool_)
+        four, points = np.zeros(4), np.zeros((4, 3))
+        places = np.zeros((5, 8))
+        self._arrays = Walker(clock, clock.copy(), here, held, four, four.copy(), places, points, points.copy())
         self._replan(*steady(start.row()[None], self._posture))
         self.place(phase, position, heading_rad)
 
@@ -121,7 +121,7 @@ class GaitWalker:
         """
         to, times, rows = parameters.row(), *self._to_come()
         changed = to != rows[-1]
-        changed[POSTURE], changed[STYLES:] = False, changed[STYLES:].any()
+        changed[BODY], changed[STYLES:] = False, changed[STYLES:].any()
         self._replan(*overlaid(times, rows, to, changed, over_s, self._posture))
 
     def follow_plan(
@@ -152,7 +152,8 @@ class GaitWalker:
         arrays.held[:] = False
         arrays.settling[:] = -1.0, 0.0, 3.0, 0.0
         self._refresh(0.0)
-        self.feet[:] = self.effectors(*self.pose_now())
+        self.frame()
+        arrays.feet[:] = arrays.ease
 
     def advance(self, dt: float) -> tuple[str, ...]:
         """Move on by ``dt`` [s]; returns the foot events that were passed."""
@@ -163,40 +164,36 @@ class GaitWalker:
 
     def frame(self) -> RawFrame:
         """What the walker looks like now, and when its feet land; changes nothing."""
-        from marey.locomotion._engine_kernels import schedule_walker
-
-        root, rotations = self.pose_now()
-        until, landing = np.empty(4), self.effectors(root, rotations)
-        schedule_walker(self._gaits, self._build, self._plan, self._arrays, until, landing)
-        return RawFrame(root, rotations, self._arrays.held.copy(), until, landing, float(self._arrays.here[LEG]))
-
-    def pose_now(self) -> tuple[FloatArray, FloatArray]:
-        """Root ``(3,)`` [m] and local rotations ``(J, 4)`` now."""
         from marey.locomotion._engine_kernels import show_walker
 
-        root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
-        show_walker(self._gaits, self._build, self._arrays, root, rotations)
-        return root, rotations
+        root, rotations, landing = np.empty(3), np.empty((len(self._build.offsets), 4)), np.empty((4, 3))
+        arrays = self._arrays
+        show_walker(self._gaits, self._build, arrays, root, rotations, landing)
+        return RawFrame(root, rotations, arrays.held.copy(), arrays.until.copy(), landing, float(arrays.here[LEG]))
 
     def pose_at(
         self, phase: float, speed: float, run: float, position: ArrayLike, heading_rad: float
     ) -> tuple[FloatArray, FloatArray]:
         """Root and local rotations of a steady gait at a phase and a place; styles and size are those of now."""
-        from marey.locomotion._pose_kernels import Placing, write_pose
+        from marey.locomotion._pose_kernels import write_pose
 
         here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
-        s_n = self.normal_speed(speed)
-        shown = Placing(s_n, float(run), float(phase), float(at[0]), float(at[1]), float(heading_rad), float(here[LEG]))
+        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0])
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
-        write_pose(self._gaits, self._build, here[5:], shown, root, rotations)
+        write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
+
+    def show_feet(self, root: FloatArray, rotations: FloatArray) -> FloatArray:
+        """Tell the walker the pose that is shown, after foot plants; returns its effectors ``(4, 3)`` [m]."""
+        self._arrays.feet[:] = self.effectors(root, rotations)
+        return self._arrays.feet
 
     def effectors(self, root: FloatArray, rotations: FloatArray) -> FloatArray:
         """Ankles and toes ``(4, 3)`` [m] of a pose of this body."""
         from marey.locomotion._pose_kernels import write_feet
 
         out = np.empty((4, 3))
-        write_feet(self._build, float(self._arrays.here[LEG]) / self._build.own_leg, root, rotations, out)
+        write_feet(self._build, float(self._arrays.here[LEG]), root, rotations, out)
         return out
 
     def normal_speed(self, speed: float) -> float:
@@ -217,20 +214,19 @@ class GaitWalker:
         from marey.locomotion._synthesis_kernels import foot_events
 
         out = np.empty(8)
-        foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[5:], out)
+        foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[STYLES:], out)
         return out
 
     def snapshot(self) -> object:
         """Remember this moment."""
         from marey.locomotion._engine_kernels import Walker
 
-        return _Moment(self._plan, Walker(*(array.copy() for array in self._arrays))), self.feet.copy()
+        return _Moment(self._plan, Walker(*(array.copy() for array in self._arrays)))
 
     def restore(self, snapshot: object) -> None:
         """Come back to a moment."""
-        moment, feet = cast("tuple[_Moment, FloatArray]", snapshot)
+        moment = cast("_Moment", snapshot)
         self._plan = moment.plan
-        self.feet[:] = feet
         for mine, its in zip(self._arrays, moment.arrays, strict=True):
             mine[:] = its
 
@@ -258,7 +254,7 @@ class GaitWalker:
     def _refresh(self, dt: float) -> None:
         from marey.locomotion._engine_kernels import advance_walker
 
-        advance_walker(self._gaits, self._build, self._plan, self._arrays, self.feet, dt)
+        advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
 
 
 def build_of(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> Build:

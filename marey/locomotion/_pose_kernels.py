@@ -1,8 +1,11 @@
-"""Compiled poses: from columns of a unit to a placed body, and the four points of its feet."""
+"""Compiled poses: from columns of a unit to a placed body, and the four points of its feet.
+
+The compiler works over a kernel anew in each kernel that calls it, so that calls here are few and not deep.
+"""
 
 from __future__ import annotations
 
-from math import cos, floor, sin
+from math import cos, floor, pi, sin
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +22,10 @@ from marey.lie._rotation_kernels import (
     write_rotation,
 )
 from marey.locomotion._model import GaitArrays
-from marey.locomotion._synthesis_kernels import add_unit_rows, unit_at
+from marey.locomotion._synthesis_kernels import add_unit_row, catmull_rom
+
+S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
+SETTLE_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 
 
 class Build(NamedTuple):
@@ -33,69 +39,62 @@ class Build(NamedTuple):
     cubic: bool  # between the frames of a unit: cubic curves, or slerp
 
 
-class Placing(NamedTuple):
-    """Where and how one body is shown."""
+@kernel
+def write_unit(
+    gaits: GaitArrays, cubic: bool, weights: FloatArray, at: FloatArray, columns: FloatArray, rotations: FloatArray
+) -> None:
+    """Columns of the unit at a phase, and its joint rotations, before it is placed.
 
-    s_n: float  # [1/s] normalised speed of the posture
-    run: float
-    phase: float
-    x: float  # [m] the carriage's place
-    z: float
-    heading: float  # [rad]
-    leg: float  # [m] leg length
+    Between frames: a periodic cubic (Catmull-Rom) in log space through the four rows round the phase, or, as in the
+    thesis, SLERP of joints and straight lines for the root ([Glardon2005]_ Eq. III.1.16).
+    """
+    count, joints = gaits.base.shape[2], rotations.shape[0]
+    place = (at[PHASE_AT] - floor(at[PHASE_AT])) * count
+    i = int(place)
+    u = place - i
+    after = np.empty(columns.shape[0])
+    for c in range(columns.shape[0]):
+        columns[c], after[c] = 0.0, 0.0
+    for r in range(4):
+        share = catmull_rom(r, u) if cubic else (1.0 if r == 1 or r == 2 else 0.0)
+        if share != 0.0:
+            out = after if r == 2 and not cubic else columns
+            add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, out)
+    for j in range(joints):
+        q = exp((columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j]))
+        if not cubic:
+            b = exp((after[3 + 3 * j], after[4 + 3 * j], after[5 + 3 * j]))
+            v = log(multiply(conjugate(q), b))
+            q = multiply(q, exp((u * v[0], u * v[1], u * v[2])))
+        write_rotation(rotations[j], multiply(quaternion_at(gaits.means, j), q))
+    if not cubic:
+        for c in range(3):
+            columns[c] += u * (after[c] - columns[c])
 
 
 @kernel
 def write_pose(
-    gaits: GaitArrays,
-    build: Build,
-    weights: FloatArray,
-    at: Placing,
-    root: FloatArray,
-    rotations: FloatArray,
+    gaits: GaitArrays, build: Build, weights: FloatArray, at: FloatArray, root: FloatArray, rotations: FloatArray
 ) -> None:
-    """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given."""
-    joints = rotations.shape[0]
-    columns = np.empty(3 + 3 * joints)
-    if build.cubic:
-        unit_at(gaits, at.s_n, at.run, weights, at.phase, columns)
-        for j in range(joints):
-            v = (columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j])
-            write_rotation(rotations[j], multiply(quaternion_at(gaits.means, j), exp(v)))
-    else:
-        write_slerp(gaits, weights, at, columns, rotations)
-    turn = (cos(0.5 * at.heading), 0.0, sin(0.5 * at.heading), 0.0)
+    """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
+
+    ``at`` ``(8,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
+    """
+    columns = np.empty(3 + 3 * rotations.shape[0])
+    write_unit(gaits, build.cubic, weights, at, columns, rotations)
+    half = 0.5 * at[HEADING_AT]
+    bank = (cos(0.5 * at[BANK_AT]), 0.0, 0.0, -sin(0.5 * at[BANK_AT]))
+    turn = multiply((cos(half), 0.0, sin(half), 0.0), bank)
     write_rotation(rotations[0], multiply(turn, quaternion_at(rotations, 0)))
-    p = rotate(turn, (columns[0] * at.leg, columns[1] * at.leg, columns[2] * at.leg))
-    root[0], root[1], root[2] = at.x + p[0], p[1], at.z + p[2]
+    leg = at[LEG_AT]
+    p = rotate(turn, (columns[0] * leg, columns[1] * leg, columns[2] * leg))
+    root[0], root[1], root[2] = at[X_AT] + p[0], p[1], at[Z_AT] + p[2]
 
 
 @kernel
-def write_slerp(
-    gaits: GaitArrays, weights: FloatArray, at: Placing, columns: FloatArray, rotations: FloatArray
-) -> None:
-    """The thesis's way between two frames: SLERP of joints, straight lines for the root ([Glardon2005]_ III.1.16)."""
-    count = gaits.base.shape[2]
-    place = (at.phase - floor(at.phase)) * count
-    i = int(place) % count
-    u = place - int(place)
-    after = np.zeros(columns.shape[0])
-    columns[:] = 0.0
-    add_unit_rows(gaits, at.s_n, at.run, weights, i, 1.0, columns)
-    add_unit_rows(gaits, at.s_n, at.run, weights, (i + 1) % count, 1.0, after)
-    for j in range(rotations.shape[0]):
-        a = exp((columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j]))
-        b = exp((after[3 + 3 * j], after[4 + 3 * j], after[5 + 3 * j]))
-        v = log(multiply(conjugate(a), b))
-        between = multiply(a, exp((u * v[0], u * v[1], u * v[2])))
-        write_rotation(rotations[j], multiply(quaternion_at(gaits.means, j), between))
-    for c in range(3):
-        columns[c] += u * (after[c] - columns[c])
-
-
-@kernel
-def write_feet(build: Build, scale: float, root: FloatArray, rotations: FloatArray, out: FloatArray) -> None:
+def write_feet(build: Build, leg: float, root: FloatArray, rotations: FloatArray, out: FloatArray) -> None:
     """Positions ``(4, 3)`` [m] of ankles and toes, from local rotations: a walk down each leg."""
+    scale = leg / build.own_leg
     for side in range(2):
         q = quaternion_at(rotations, 0)
         p = (root[0], root[1], root[2])
@@ -112,8 +111,16 @@ def write_feet(build: Build, scale: float, root: FloatArray, rotations: FloatArr
 
 
 @kernel
-def lift_leg(build: Build, side: int, angle: float, rotations: FloatArray) -> None:
+def about(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
+    """A turn about the pelvis's axis, in the frame of the shank."""
+    q = multiply(q_hip, q_knee)
+    return multiply(multiply(conjugate(q), turn), q)
+
+
+@kernel
+def lift_leg(build: Build, side: int, part: float, rotations: FloatArray) -> None:
     """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
+    angle = SETTLE_LIFT * sin(pi * part) ** 2
     q_hip = quaternion_at(rotations, build.legs[side, 0])
     q_knee = quaternion_at(rotations, build.legs[side, 1])
     q_ankle = quaternion_at(rotations, build.legs[side, 2])
@@ -124,7 +131,43 @@ def lift_leg(build: Build, side: int, angle: float, rotations: FloatArray) -> No
 
 
 @kernel
-def about(q_hip: Quaternion, q_knee: Quaternion, turn: Quaternion) -> Quaternion:
-    """A turn about the pelvis's axis, in the frame of the shank."""
-    q = multiply(q_hip, q_knee)
-    return multiply(multiply(conjugate(q), turn), q)
+def show(
+    gaits: GaitArrays,
+    build: Build,
+    weights: FloatArray,
+    places: FloatArray,
+    seen: FloatArray,
+    settling: FloatArray,
+    ease: FloatArray,
+    root: FloatArray,
+    rotations: FloatArray,
+    landing: FloatArray,
+) -> None:
+    """Pose of one walker, before foot plants, and where its feet will land.
+
+    Args:
+        gaits: the model.
+        build: the body.
+        weights: of the styles ``(K,)``.
+        places: ``(5, 8)`` placings: now, and when each effector lands.
+        seen: ``(4,)`` the landings that count: where positive.
+        settling: ``(2,)`` foot that makes a small step, or -1, and how far it is in it.
+        ease: out, effectors ``(4, 3)`` [m] now, without that step.
+        root: out ``(3,)`` [m].
+        rotations: out ``(J, 4)``.
+        landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
+    """
+    low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
+    for k in range(5):
+        at = places[k]
+        if k == 0:
+            write_pose(gaits, build, weights, at, root, rotations)
+            write_feet(build, at[LEG_AT], root, rotations, ease)
+            if settling[0] >= 0.0:
+                lift_leg(build, int(settling[0]), settling[1], rotations)
+            write_feet(build, at[LEG_AT], root, rotations, landing)
+        elif seen[k - 1] > 0.0:
+            write_pose(gaits, build, weights, at, low_root, low)
+            write_feet(build, at[LEG_AT], low_root, low, feet)
+            for c in range(3):
+                landing[k - 1, c] = feet[k - 1, c]
