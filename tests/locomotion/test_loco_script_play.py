@@ -137,7 +137,7 @@ REFUSED = [
         "no style 'nobody'",
     ),
     ("[[action]]\nspeed = 1\nseconds = 1\nstyle = { 99 = 1.0 }\n", 1, "no style '99'"),
-    ("[[action]]\nspeed = 1\nseconds = 1\n[[jump]]\nlength = 90.0\n", 4, ""),
+    ("[[action]]\nspeed = 1\nseconds = 1\n[[jump]]\nlength = 1.0\ntakeoff = [500.0, 3.0]\n", 4, ""),
 ]
 
 
@@ -158,6 +158,9 @@ def test_what_is_held_within_limits_is_remarked_with_its_line():
     done = perform(parse_script("[[action]]\nspeed = 99.0\nseconds = 0.5\n", file="fast.toml"))
     assert any(text.startswith("fast.toml:1: ") for text in done.warnings)
     assert np.isfinite(done.motion.root_positions).all()
+    far = perform(parse_script("[[action]]\nspeed = 1.2\nseconds = 0.5\n[[jump]]\nlength = 90.0\n", file="far.toml"))
+    assert any(text.startswith("far.toml:4: ") for text in far.warnings)
+    assert far.motion.root_positions[-1, 2] < 30.0
     back = perform(parse_script("[[action]]\nspeed = -1.0\nseconds = 0.5\n", file="back.toml"))
     assert any(text.startswith("back.toml:1: ") for text in back.warnings)
     assert middle_speed(back.motion, 0.0, 0.4) < 0.01
