@@ -84,10 +84,11 @@ class TimelinePanel:
             spans = () if document.report is None else document.report.spans
             self._bars.content = contact_bars(film.contact_names, film.contacts, spans)
         self._slider.value = document.index
-        label = "Pause" if document.playing else "Play"
+        is_playing = document.playing if document.live is None else document.live.is_running
+        label = "Pause" if is_playing else "Play"
         if self._play.label != label:
             self._play.label = label
-            self._play.icon = viser.Icon.PLAYER_PAUSE if document.playing else viser.Icon.PLAYER_PLAY
+            self._play.icon = viser.Icon.PLAYER_PAUSE if is_playing else viser.Icon.PLAYER_PLAY
         if film is not None:
             self._clock.content = _clock(document)
 

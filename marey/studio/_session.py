@@ -162,7 +162,8 @@ class Session:
 
     def _step(self, frames: int) -> None:
         if self.document.live is not None:
-            self.document.live.single_step()
+            if frames > 0:  # a walk does not go back
+                self.document.live.single_step()
             return
         self.document.playing = False
         self.document.seek(self.document.index + frames)
@@ -212,8 +213,11 @@ class Session:
     def _draw(self) -> None:
         desk = None if self._posing is None else self._posing.desk
         walk = self.document.live
-        if walk is not None and desk is None:
-            self._stage.step_aside(walk.place() if self.document.shown["Follow"] else (0.0, 0.0), walk.view_rad)
+        if walk is not None and desk is not None:
+            walk.is_on = False  # a pose of the clip is on the desk
+        elif walk is not None:
+            follows = self.document.shown["Follow"]
+            self._stage.step_aside(*((walk.place(), walk.view_rad) if follows else ((0.0, 0.0), 0.0)))
             self._walk_stage.draw(walk)
             return
         self._walk_stage.hide()

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import InputError
-from marey.studio._walker import MAX_OVER_S, RATE_HZ, Dropped, Walker, within
+from marey.studio._walker import MAX_OVER_S, RATE_HZ, Walker, within
 
 if TYPE_CHECKING:
-    from marey.locomotion import LocomotionModel, Obstacle
+    from marey.locomotion import LocomotionModel
 
 MAX_WALKERS: Final = 8
 MAX_STEPS: Final = 15  # of the engine at once; a page that slept does not catch up
 APART_M: Final = 1.2  # between characters when they start
-OBSTACLE_RANGES: Final = {"distance": (2.0, 10.0), "length": (0.4, 2.6), "width": (1.0, 6.0)}  # [m]
-OBSTACLE_HEIGHT_M: Final = 0.1
-FORGOTTEN_M: Final = 12.0  # an obstacle this far behind is taken away
 GHOST_TIMES_S: Final = (0.2, 0.4, 0.6, 0.8)
 SHOWN: Final = {"Footprints": True, "Targets": True, "Ghosts": False, "Chase": True}
 CHASE_S: Final = 0.5  # in which the camera follows most of a turn
@@ -37,7 +34,7 @@ class Walk:
         self._rng = np.random.default_rng(0) if rng is None else rng
         self.view_rad = 0.0  # heading that points away from the camera
         self._owed_s = 0.0
-        self._made = self._dropped = 0
+        self._made = 0
         self.add()
 
     @property
@@ -127,24 +124,8 @@ class Walk:
 
     def clear_obstacles(self) -> None:
         """Take away all obstacles of the driven character."""
-        self.driven.engine.clear_obstacles()
-        self.driven.obstacles.clear()
+        self.driven.clear()
 
     def drop_obstacle(self) -> None:
-        """Put a flat box in front of the driven character, at random inside OBSTACLE_RANGES."""
-        walker = self.driven
-        obstacle = self.random_obstacle()
-        decision = walker.engine.add_obstacle(obstacle)
-        self._dropped += 1
-        walker.obstacles.append(Dropped(self._dropped, obstacle, decision.kind, f"{decision.kind}: {decision.reason}"))
-
-    def random_obstacle(self) -> Obstacle:
-        """A flat box ahead of the driven character, across its way."""
-        from marey.locomotion import Obstacle
-
-        engine = self.driven.engine
-        distance, length, width = (float(self._rng.uniform(*bounds)) for bounds in OBSTACLE_RANGES.values())
-        ahead = np.array([np.sin(engine.heading_rad), np.cos(engine.heading_rad)])
-        centre = engine.position + (distance + 0.5 * length) * ahead
-        place = (float(centre[0]), float(centre[1]))
-        return Obstacle(place, (length, width), height_m=OBSTACLE_HEIGHT_M, heading_rad=engine.heading_rad)
+        """Put an obstacle in front of the driven character."""
+        self.driven.drop(self._rng)

@@ -63,11 +63,11 @@ class Targets:
         if not walk.shown["Targets"]:
             return
         goals, is_held = walk.driven.goals()
-        takeoff = walk.driven.takeoff()
+        takeoff = walk.driven.engine.takeoff
         places, scales = np.zeros((NUM_TARGETS, 3)), np.full(NUM_TARGETS, HIDDEN)
         places[:4], places[:4, 1], scales[:4] = goals, TARGET_Y_M, np.where(is_held, 0.55, HIDDEN)
         if takeoff is not None:
-            places[4], scales[4] = (takeoff[0], TARGET_Y_M, takeoff[1]), 1.6
+            places[4], scales[4] = (takeoff[0], TARGET_Y_M, takeoff[-1]), 1.6
         self._node.batched_positions = places.astype(np.float32)
         self._node.batched_scales = scales.astype(np.float32)
 
@@ -103,35 +103,30 @@ class Obstacles:
 
     def __init__(self, scene: viser.SceneApi) -> None:
         self._scene = scene
-        self._nodes: dict[int, tuple[viser.BoxHandle, viser.LabelHandle]] = {}
+        self._nodes: dict[tuple[str, int], tuple[viser.BoxHandle, viser.LabelHandle]] = {}
 
     def draw(self, walk: Walk) -> None:
         """Add what is new, take away what is gone, tell decisions."""
-        present = {dropped.number: dropped for walker in walk.walkers for dropped in walker.obstacles}
-        for number in set(self._nodes) - set(present):
-            for node in self._nodes.pop(number):
+        present = {(w.name, i): dropped for w in walk.walkers for i, dropped in enumerate(w.obstacles())}
+        for key in set(self._nodes) - set(present):
+            for node in reversed(self._nodes.pop(key)):
                 node.remove()
-        for number, dropped in present.items():
-            if number not in self._nodes:
-                self._nodes[number] = self._add(dropped)
-            box, label = self._nodes[number]
-            colour = OBSTACLE_COLOUR.get(dropped.decision, (150, 150, 150))
+        for key, dropped in present.items():
+            if key not in self._nodes:
+                self._nodes[key] = self._add(key, dropped)
+            box, label = self._nodes[key]
+            x, z = dropped.obstacle.position
+            box.position = (x, 0.5 * dropped.obstacle.height_m, z)
             if label.text != dropped.words:
-                box.color, label.text = colour, dropped.words
+                label.text = dropped.words
+                box.color = OBSTACLE_COLOUR.get(dropped.decision.choice, (150, 150, 150))
 
-    def _add(self, dropped: Dropped) -> tuple[viser.BoxHandle, viser.LabelHandle]:
-        obstacle = dropped.obstacle
-        (x, z), (length, width), height = obstacle.position, obstacle.size, obstacle.height_m
-        box = self._scene.add_box(
-            f"/stage/walk/obstacles/{dropped.number}",
-            dimensions=(width, height, length),
-            wxyz=yaws(np.array([obstacle.heading_rad]))[0],
-            position=(x, 0.5 * height, z),
-        )
-        label = self._scene.add_label(
-            f"/stage/walk/obstacles/{dropped.number}/words", "", position=(0.0, 0.35, 0.0), anchor="bottom-center"
-        )
-        return box, label
+    def _add(self, key: tuple[str, int], dropped: Dropped) -> tuple[viser.BoxHandle, viser.LabelHandle]:
+        obstacle, name = dropped.obstacle, f"/stage/walk/obstacles/{key[0].replace(' ', '_')}_{key[1]}"
+        length, width = obstacle.size
+        wxyz = yaws(np.array([obstacle.heading_rad]))[0]
+        box = self._scene.add_box(name, dimensions=(width, obstacle.height_m, length), wxyz=wxyz)
+        return box, self._scene.add_label(f"{name}/words", "", position=(0.0, 0.3, 0.0), anchor="bottom-center")
 
 
 def sole(corners: int = 10) -> tuple[Float32, IntArray]:

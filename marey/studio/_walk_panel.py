@@ -168,7 +168,7 @@ def state_lines(walk: Walk) -> list[str]:
 
 
 def _remarks(walker: Walker) -> list[str]:
-    remarks = [f"Obstacle: {walker.obstacles[-1].words}"] if walker.obstacles else []
+    remarks = [f"Obstacle: {dropped.words}" for dropped in walker.obstacles()[-1:]]
     if walker.take is not None:
         doing = "Recording" if walker.is_recording else "Take"
         remarks.append(f"{doing}: {walker.take.seconds:.1f} s")

@@ -18,11 +18,12 @@ from marey.motion import Contacts, Motion
 from marey.skeleton import Pose, Skeleton
 
 if TYPE_CHECKING:
-    from marey.locomotion import Engine, Obstacle
+    from marey.locomotion import Decision, Engine, Obstacle
 
 RATE_HZ: Final = 60.0  # the engine takes equal steps, so that a take has an even rate
 MAX_TAKE_S: Final = 600.0
 MAX_OVER_S: Final = 10.0
+MAX_OBSTACLES: Final = 20
 TIMING_MEMORY: Final = 0.95  # of the running mean of step times
 CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 RANGES: Final = {  # what the page may ask for, in SI
@@ -41,10 +42,13 @@ _WARNINGS: Final = threading.Lock()
 class Dropped:
     """An obstacle on the ground and what was decided about it."""
 
-    number: int
     obstacle: Obstacle
-    decision: str  # jump or round
-    words: str
+    decision: Decision
+
+    @property
+    def words(self) -> str:
+        """The decision, for people."""
+        return str(self.decision)
 
 
 @dataclass(slots=True)
@@ -84,11 +88,11 @@ class Walker:
         self.pose = engine.pose
         self.asked = {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "leg_length_m": engine.leg_length_m}
         self.styles: dict[str, float] = {}
-        self.obstacles: list[Dropped] = []
         self.remarks: list[str] = []  # of the last command: values that the engine held back
         self.take: Take | None = None
         self.is_recording = False
         self.step_ms = 0.0
+        self._decisions: list[Decision] = []  # about each obstacle of the course
 
     def ask(self, what: str, value: float, over_s: float = 0.0) -> None:
         """Go to a speed [m/s], a share of running, a turn rate [rad/s] or a leg length [m] within a time."""
@@ -125,6 +129,36 @@ class Walker:
         with _hearing(self.remarks):
             self.engine.jump(length_m=length, kind=kind)
 
+    def drop(self, rng: np.random.Generator) -> None:
+        """Put a flat box across the way ahead, at random, and decide what to do about it."""
+        from marey.locomotion import obstacle_course, random_obstacle
+
+        if len(self._decisions) >= MAX_OBSTACLES:
+            raise InputError(f"there are {MAX_OBSTACLES} obstacles already", "Clear them first")
+        box = random_obstacle(rng, self.engine.position, self.engine.heading_rad)
+        with _hearing(self.remarks):
+            self._decisions.append(obstacle_course(self.engine).add(box))
+
+    def clear(self) -> None:
+        """Take all obstacles away."""
+        from marey.locomotion import obstacle_course
+
+        if self._decisions:
+            obstacle_course(self.engine).clear()
+            self._decisions.clear()
+
+    def obstacles(self) -> list[Dropped]:
+        """Obstacles where they are now, each with the newest decision about it."""
+        from marey.locomotion import obstacle_course
+
+        if not self._decisions:
+            return []
+        course = obstacle_course(self.engine)
+        for i, box in enumerate(course.obstacles):
+            if course.decision is not None and course.decision.obstacle == box:
+                self._decisions[i] = course.decision
+        return [Dropped(*pair) for pair in zip(course.obstacles, self._decisions, strict=True)]
+
     def ask_more(self, what: str, step: float) -> None:
         """Change a value by a step, at once."""
         self.ask(what, self.asked[what] + step)
@@ -156,10 +190,6 @@ class Walker:
     def goals(self) -> tuple[FloatArray, BoolArray]:
         """Where ankles and toes are held ``(4, 3)`` [m], and which are."""
         return self.engine.plant_goals, self.engine.contacts
-
-    def takeoff(self) -> tuple[float, float] | None:
-        """Where the coming jump leaves the ground, (x, z) [m]."""
-        return getattr(self.engine, "takeoff", None)
 
 
 @contextmanager

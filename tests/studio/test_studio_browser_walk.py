@@ -107,7 +107,7 @@ def test_glardon_a48_a_character_is_driven_in_the_browser(browser, studio: Studi
     ARTEFACTS.mkdir(exist_ok=True)
     page.screenshot(path=str(ARTEFACTS / "walk.png"))
     page.get_by_role("button", name="Drop an obstacle").click()
-    wait_for_words(page, r"Obstacle: (jump|round)")
+    wait_for_words(page, r"Obstacle: (walk leap|run leap|round|stop|wait)")
     page.get_by_role("button", name="GLB", exact=True).click()
     link = page.locator("a[download]").first
     link.wait_for()
