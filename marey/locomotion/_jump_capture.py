@@ -19,6 +19,7 @@ LANDED_TOGETHER_S: Final = 0.16  # two feet that leave or land within this time 
 STILL_MPS: Final = 0.10  # [m/s] a body slower than this stands
 UPRIGHT_M: Final = 0.04  # [m] a body this near its greatest height stands upright
 LONGEST_CROUCH_S: Final = 1.6
+SHORTEST_RISE_S: Final = 0.35
 LONGEST_REST_S: Final = 1.8
 SHORTEST_GAP_S: Final = 0.05  # [s] a foot that seems up for less has stayed down
 SHORTEST_STANCE_S: Final = 0.09  # [s] a foot that is down for less has only brushed the ground
@@ -114,12 +115,12 @@ def _standing(body: Motion, speed: FloatArray, off: int, land: int) -> CapturedJ
     first = max(0, off - _frames(body, LONGEST_CROUCH_S))
     last = min(body.num_frames - 1, land + _frames(body, LONGEST_REST_S))
     low = first + 2 + int(np.argmin(height[first + 2 : off]))
-    before, after = height[first:low], height[land + 2 : last]
+    before = height[first:low]
     start = first + _last(before > before.max() - UPRIGHT_M, speed[first:low] < STILL_MPS)
     sunk = land + 1 + int(np.argmin(height[land + 1 : land + _frames(body, 0.5)]))
-    after = height[sunk + 2 : last + 1]
-    rests = _last((after > after[-1] - UPRIGHT_M)[::-1], (speed[sunk + 2 : last + 1] < STILL_MPS)[::-1])
-    end = last - rests
+    risen = min(sunk + _frames(body, SHORTEST_RISE_S), last)
+    after = height[risen : last + 1]
+    end = last - _last((after > after[-1] - UPRIGHT_M)[::-1], (speed[risen : last + 1] < STILL_MPS)[::-1])
     local = _local(body, start, end, (off, land))
     knots = (np.array([start, low, off, land, sunk, end]) - start) / body.rate_hz
     before = np.mean([_stance(body, side, start, off) for side in SIDES], axis=0)

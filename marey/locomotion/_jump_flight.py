@@ -15,11 +15,12 @@ from marey.skeleton import Skeleton, contact_points
 GRAVITY: Final = 9.81  # [m/s²]
 EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
 SIDES: Final = ("left", "right")
+UP: Final = np.array([0.0, 1.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True)
 class Airtime:
-    """When a jump is in the air, and which feet leave and land."""
+    """When a jump is in the air [s], and which feet leave and land."""
 
     off_s: float
     land_s: float
@@ -30,6 +31,11 @@ class Airtime:
     def duration_s(self) -> float:
         """Time in the air."""
         return self.land_s - self.off_s
+
+    def stances(self, times: FloatArray) -> tuple[tuple[list[int], BoolArray], ...]:
+        """Feet (0 left, 1 right) of the stance before and after, and when they are down ``(N,)``."""
+        first, last = ([SIDES.index(side) for side in feet] for feet in (self.leaving, self.landing))
+        return (first, times <= self.off_s), (last, times >= self.land_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +57,9 @@ class Geometry:
         heels, balls = (feet[:, [points.index(f"{side}_{part}") for side in SIDES]] for part in ("heel", "toe"))
         return cls(centre_of_mass(motion), heels, balls, positions[:, [skeleton.index(f"{s}_foot") for s in SIDES]])
 
-    def between(self, times: FloatArray, at: float) -> Geometry:
-        """The same at one time, linear between frames; arrays of one frame."""
-        return Geometry(*(_at(times, part, at)[None] for part in (self.com, self.heels, self.balls, self.toes)))
 
-
-def _at(times: FloatArray, values: FloatArray, at: float) -> FloatArray:
+def at_time(times: FloatArray, values: FloatArray, at: float) -> FloatArray:
+    """Values ``(N, ...)`` at one time, linear between rows."""
     k = int(np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2))
     part = (at - times[k]) / (times[k + 1] - times[k])
     return values[k] + part * (values[k + 1] - values[k])
@@ -64,10 +67,10 @@ def _at(times: FloatArray, values: FloatArray, at: float) -> FloatArray:
 
 def measured_length(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime) -> float:
     """Way [m] along +Z from the toe joints that leave, at toe off, to the heels that land, at heel strike."""
-    off, land = geometry.between(times, air.off_s), geometry.between(times, air.land_s)
-    toes = np.mean([off.toes[0, SIDES.index(side), 2] for side in air.leaving])
-    heels = np.mean([land.heels[0, SIDES.index(side), 2] for side in air.landing])
-    return float(heels + _at(times, root, air.land_s)[2] - toes - _at(times, root, air.off_s)[2])
+    (leaving, _), (landing, _) = air.stances(times)
+    toes = at_time(times, geometry.toes + root[:, None], air.off_s)[leaving, 2]
+    heels = at_time(times, geometry.heels + root[:, None], air.land_s)[landing, 2]
+    return float(heels.mean() - toes.mean())
 
 
 def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime, roll: FloatArray) -> FloatArray:
@@ -81,25 +84,19 @@ def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airti
         roll: ``(N,)`` how much of the support is on the ball of the foot, 0 heel to 1 ball.
     """
     out = root.copy()
-    for feet, is_down in ((air.leaving, times <= air.off_s), (air.landing, times >= air.land_s)):
-        which = [SIDES.index(side) for side in feet]
-        low = np.minimum(geometry.heels[:, which, 1], geometry.balls[:, which, 1]).mean(axis=1) + root[:, 1]
-        out[:, 1] -= np.where(is_down, low, 0.0)
-        support = (1.0 - roll[:, None]) * geometry.heels[:, which].mean(axis=1) + roll[:, None] * geometry.toes[
-            :, which
-        ].mean(axis=1)
-        out[:, [0, 2]] -= _slide(support + root, geometry, which, root, roll, is_down)[:, [0, 2]]
+    for feet, is_down in air.stances(times):
+        low = np.minimum(geometry.heels[:, feet, 1], geometry.balls[:, feet, 1]).mean(axis=1) + root[:, 1]
+        heel, toe = (part[:, feet].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
+        slide = _slide(heel, toe, roll, is_down)
+        slide[:, 1] = np.where(is_down, low, 0.0)
+        out -= slide
     return out
 
 
-def _slide(
-    support: FloatArray, geometry: Geometry, which: list[int], root: FloatArray, roll: FloatArray, is_down: BoolArray
-) -> FloatArray:
+def _slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:
     """How far ``(N, 3)`` the support has slid since the stance began; what was rolled over does not count."""
-    del support
-    heel, toe = (part[:, which].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
-    mid = 0.5 * (roll[1:] + roll[:-1])[:, None]
-    steps = (1.0 - mid) * np.diff(heel, axis=0) + mid * np.diff(toe, axis=0)
+    middle = 0.5 * (roll[1:] + roll[:-1])[:, None]
+    steps = (1.0 - middle) * np.diff(heel, axis=0) + middle * np.diff(toe, axis=0)
     steps *= (is_down[1:] & is_down[:-1])[:, None]
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
@@ -123,33 +120,35 @@ def ballistic(
     """
     out = root.copy()
     if length_m is not None:
-        out[times >= air.land_s, 2] += length_m - measured_length(geometry, times, root, air)
-    first, last = (
-        _edge(times, geometry, out, air.off_s, before=True),
-        _edge(times, geometry, out, air.land_s, before=False),
-    )
+        out[times >= air.land_s, 2] += length_m - _reached(geometry, times, root, air)
+    c_off, v_off = _edge(times, geometry.com + out, air.off_s, is_before=True)
+    c_land, v_land = _edge(times, geometry.com + out, air.land_s, is_before=False)
     T = air.duration_s
-    v = (last[0] - first[0]) / T + 0.5 * GRAVITY * T * np.array([0.0, 1.0, 0.0])
+    v = (c_land - c_off) / T + 0.5 * GRAVITY * T * UP
     flying = (times > air.off_s) & (times < air.land_s)
     t = (times[flying] - air.off_s)[:, None]
-    out[flying] = first[0] + v * t - 0.5 * GRAVITY * t**2 * np.array([0.0, 1.0, 0.0]) - geometry.com[flying]
-    end = v - GRAVITY * T * np.array([0.0, 1.0, 0.0])
+    out[flying] = c_off + v * t - 0.5 * GRAVITY * t**2 * UP - geometry.com[flying]
     before = _bump(air.off_s - times, min(EASE_S, 0.6 * air.off_s))
     after = _bump(times - air.land_s, min(EASE_S, 0.6 * (times[-1] - air.land_s)))
-    return out - before[:, None] * (v - first[1]) + after[:, None] * (end - last[1])
+    return out - before[:, None] * (v - v_off) + after[:, None] * (v - GRAVITY * T * UP - v_land)
 
 
-def _edge(
-    times: FloatArray, geometry: Geometry, root: FloatArray, at: float, *, before: bool
-) -> tuple[FloatArray, FloatArray]:
+def _reached(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime) -> float:
+    """Length [m] of a jump from its stances alone: the last row before toe off to the first after heel strike."""
+    (leaving, down), (landing, landed) = air.stances(times)
+    off, land = np.flatnonzero(down)[-1], np.flatnonzero(landed)[0]
+    toes = geometry.toes[off, leaving, 2].mean() + root[off, 2]
+    return float(geometry.heels[land, landing, 2].mean() + root[land, 2] - toes)
+
+
+def _edge(times: FloatArray, com: FloatArray, at: float, *, is_before: bool) -> tuple[FloatArray, FloatArray]:
     """Centre of mass ``(3,)`` [m] and its velocity [m/s] at an edge of the flight, from the stance beside it."""
-    com = geometry.com + root
-    rows = np.flatnonzero(times <= at)[-4:] if before else np.flatnonzero(times >= at)[:4]
-    fit = np.polynomial.polynomial.polyfit(times[rows] - at, com[rows], 2 if len(rows) > 3 else 1)
-    return fit[0], fit[1]
+    rows = np.flatnonzero(times <= at)[-4:] if is_before else np.flatnonzero(times >= at)[:4]
+    fit = np.polynomial.polynomial.polyfit(times[rows] - at, com[rows], min(2, len(rows) - 1))
+    return fit[0], fit[1] if len(rows) > 1 else np.zeros(3)
 
 
 def _bump(distance_s: FloatArray, width_s: float) -> FloatArray:
-    """Cubic that is zero at distances 0 and ``width_s``, with slopes 1 and 0; zero elsewhere [s]."""
+    """Cubic [s] that is zero at distances 0 and ``width_s``, with slopes 1 and 0; zero elsewhere."""
     u = np.clip(distance_s / max(width_s, 1e-9), 0.0, 1.0)
     return width_s * u * (1.0 - u) ** 2

@@ -24,8 +24,8 @@ def steps_of(kind: str) -> tuple[int, ...]:
 
 def canonical_times(knots: FloatArray, steps: tuple[int, ...]) -> FloatArray:
     """Times ``(sum(steps) + 1,)`` [s], evenly spaced between knots ``(len(steps) + 1,)``."""
-    places = np.concatenate([[0], np.cumsum(steps)])
-    return np.interp(np.arange(places[-1] + 1), places, knots)
+    places = np.array([sum(steps[:k]) for k in range(len(steps) + 1)], dtype=np.float64)
+    return np.interp(np.arange(sum(steps) + 1, dtype=np.float64), places, knots)
 
 
 def captured_rows(jump: CapturedJump, means: FloatArray, steps: tuple[int, ...]) -> FloatArray:
