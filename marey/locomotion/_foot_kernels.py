@@ -6,12 +6,14 @@ from math import acos, atan2, cos, exp, sin, sqrt
 
 from marey.base import FloatArray, IntArray, kernel
 from marey.dynamics._spatial_kernels import cross, dot, minus, plus, row3, times
-from marey.lie._rotation_kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate, write_rotation
+from marey.lie._rotation_kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate
 from marey.locomotion._plant_arrays import Legs
 
 SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
 STRETCH = 0.995  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
 STRAIGHT = 0.9999  # [-] as straight as a captured leg is taken to be
+STRETCH_S, STRETCH_RADPS = 0.05, 5.0  # how bent toes stretch: by half in 0.035 s, but no faster than 290 degrees/s
+ORIGIN, ABOVE, WORLD, BEND = 56, 59, 63, 100  # columns of a row: frames of hip, knee, ankle and toe, 11 numbers each
 WEAK_BEND = 0.08  # [-] of the thigh: a knee that bends out less has no plane of its own
 
 
@@ -144,50 +146,108 @@ def solve_leg(
 
 
 @kernel
-def pose_leg(
-    foot: int, target: Vector, turn: Quaternion, floor_y: float, scale: float, legs: Legs,
-    root: Vector, rotations: FloatArray,
-) -> float:  # fmt: skip
-    """Move the ankle to ``target`` and turn the foot by ``turn`` against the raw pose; returns the miss [m]."""
-    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
-    p_hip, above_hip, W_hip = below(hip, 0, root, quaternion_at(rotations, 0), legs, scale, rotations)
-    p_knee, above_knee, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
-    p_ankle, above_ankle, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
-    upper, lower, reached = solve_leg(p_hip, p_knee, p_ankle, target, rotate(W_hip, row3(legs.pole, foot)))
-    write_rotation(rotations[hip], multiply(conjugate(above_hip), multiply(upper, W_hip)))
-    W_knee = multiply(lower, W_knee)
-    write_rotation(rotations[knee], multiply(conjugate(multiply(upper, above_knee)), W_knee))
-    W_ankle = multiply(turn, W_ankle)
-    write_rotation(rotations[ankle], multiply(conjugate(multiply(lower, above_ankle)), W_ankle))
-    lift_tip(foot, toe, ankle, reached, W_ankle, floor_y, scale, legs, rotations)
-    return norm(minus(reached, target))
+def put4(rows: FloatArray, i: int, q: Quaternion) -> None:
+    """Write a quaternion, normalised, into a row."""
+    size = 1.0 / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = size * q[0], size * q[1], size * q[2], size * q[3]
 
 
 @kernel
-def lift_tip(
-    foot: int, toe: int, ankle: int, p_ankle: Vector, W_ankle: Quaternion, floor_y: float, scale: float, legs: Legs,
+def get3(row: FloatArray, at: int) -> Vector:
+    """Three numbers of a row."""
+    return row[at], row[at + 1], row[at + 2]
+
+
+@kernel
+def set3(row: FloatArray, at: int, value: Vector) -> None:
+    """Write three numbers into a row."""
+    row[at], row[at + 1], row[at + 2] = value
+
+
+@kernel
+def get4(row: FloatArray, at: int) -> Quaternion:
+    """Four numbers of a row."""
+    return row[at], row[at + 1], row[at + 2], row[at + 3]
+
+
+@kernel
+def set4(row: FloatArray, at: int, value: Quaternion) -> None:
+    """Write four numbers into a row."""
+    row[at], row[at + 1], row[at + 2], row[at + 3] = value
+
+
+@kernel
+def leg_frames(row: FloatArray, foot: int, root: Vector, rotations: FloatArray, legs: Legs, scale: float) -> None:
+    """Write origin, world rotation of the parent and own world rotation of hip, knee, ankle and toe into a row."""
+    top, origin, world = 0, root, quaternion_at(rotations, 0)
+    for j in range(4):
+        joint = legs.joints[foot, j]
+        origin, above, world = below(joint, top, origin, world, legs, scale, rotations)
+        set3(row, ORIGIN + 11 * j, origin)
+        set4(row, ABOVE + 11 * j, above)
+        set4(row, WORLD + 11 * j, world)
+        top = joint
+
+
+@kernel
+def leg_extension(row: FloatArray) -> tuple[float, float, float]:
+    """Length of thigh and shank [m] of a row with frames, and where saturation starts and ends, as parts of it."""
+    hip, knee, ankle = get3(row, ORIGIN), get3(row, ORIGIN + 11), get3(row, ORIGIN + 22)
+    reach = norm(minus(knee, hip)) + norm(minus(ankle, knee))
+    soft, limit = own_stretch(norm(minus(ankle, hip)) / reach)
+    return reach, soft, limit
+
+
+@kernel
+def pose_leg(
+    row: FloatArray, foot: int, target: Vector, turn: Quaternion, legs: Legs, rotations: FloatArray
+) -> tuple[Vector, float]:
+    """Move the ankle to ``target`` and turn the foot by ``turn`` against the raw pose.
+
+    The row holds the frames of the raw leg. Returns the ankle reached and the miss [m].
+    """
+    W_hip, W_knee, W_ankle = get4(row, WORLD), get4(row, WORLD + 11), get4(row, WORLD + 22)
+    pole = rotate(W_hip, row3(legs.pole, foot))
+    upper, lower, reached = solve_leg(get3(row, ORIGIN), get3(row, ORIGIN + 11), get3(row, ORIGIN + 22), target, pole)
+    above_knee, above_ankle = multiply(upper, get4(row, ABOVE + 11)), multiply(lower, get4(row, ABOVE + 22))
+    put4(rotations, legs.joints[foot, 0], multiply(conjugate(get4(row, ABOVE)), multiply(upper, W_hip)))
+    put4(rotations, legs.joints[foot, 1], multiply(conjugate(above_knee), multiply(lower, W_knee)))
+    put4(rotations, legs.joints[foot, 2], multiply(conjugate(above_ankle), multiply(turn, W_ankle)))
+    return reached, norm(minus(reached, target))
+
+
+@kernel
+def bend_toes(
+    row: FloatArray, foot: int, ankle: Vector, turn: Quaternion, floor_y: float, dt: float, scale: float, legs: Legs,
     rotations: FloatArray,
 ) -> None:  # fmt: skip
-    """Bend toes whose end would be under the floor about the foot's lateral axis, until it lies on it."""
-    p_toe, above, W_toe = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
-    tip = rotate(W_toe, times(scale, row3(legs.tip, foot)))
-    if p_toe[1] + tip[1] >= floor_y - 1e-9:
-        return
-    lateral = rotate(W_ankle, row3(legs.lateral, foot))
-    axis = unit(lateral)
-    ahead = cross(axis, (0.0, 1.0, 0.0))
-    ahead = unit(ahead)
+    """Bend toes whose end would be under the floor about the foot's lateral axis; they stretch again in time."""
+    toe = plus(ankle, rotate(turn, minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))))
+    above, W_toe = multiply(turn, get4(row, ABOVE + 33)), multiply(turn, get4(row, WORLD + 33))
+    axis = rotate(multiply(turn, get4(row, WORLD + 22)), row3(legs.lateral, foot))
+    needed = tip_angle(rotate(W_toe, times(scale, row3(legs.tip, foot))), axis, floor_y - toe[1])
+    slack = max(0.0, row[BEND] - needed)
+    bend = needed + max(slack * exp(-dt / STRETCH_S), slack - STRETCH_RADPS * dt)
+    row[BEND] = bend
+    if bend > 1e-9:
+        half = -0.5 * bend  # from ahead to up is against the lateral axis
+        bent = multiply((cos(half), sin(half) * axis[0], sin(half) * axis[1], sin(half) * axis[2]), W_toe)
+        put4(rotations, legs.joints[foot, 3], multiply(conjugate(above), bent))
+
+
+@kernel
+def tip_angle(tip: Vector, axis: Vector, lowest: float) -> float:
+    """Angle [rad] by which a vector must turn up about ``axis``, which points left, to rise to ``lowest`` [m]."""
+    if tip[1] >= lowest:
+        return 0.0
+    ahead = unit(cross(axis, (0.0, 1.0, 0.0)))
     up = cross(ahead, axis)
     u, v = dot(tip, ahead), dot(tip, up)
-    size = sqrt(u * u + v * v)
-    wanted = floor_y - p_toe[1] - dot(tip, axis) * axis[1]
-    if size * up[1] < 1e-9:
-        return
-    sine = min(1.0, max(-1.0, wanted / (size * up[1])))
-    angle = atan2(sine, sqrt(1.0 - sine * sine)) - atan2(v, u)
-    half = -0.5 * angle  # from ahead to up is against the lateral axis
-    bent = multiply((cos(half), sin(half) * axis[0], sin(half) * axis[1], sin(half) * axis[2]), W_toe)
-    write_rotation(rotations[toe], multiply(conjugate(above), bent))
+    size = sqrt(u * u + v * v) * up[1]
+    if size < 1e-9:
+        return 0.0
+    sine = min(1.0, max(-1.0, (lowest - dot(tip, axis) * axis[1]) / size))
+    return min(1.5, max(0.0, atan2(sine, sqrt(1.0 - sine * sine)) - atan2(v, u)))
 
 
 @kernel

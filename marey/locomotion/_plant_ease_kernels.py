@@ -5,8 +5,6 @@ from __future__ import annotations
 from marey.base import FloatArray, kernel
 from marey.lie._rotation_kernels import Vector
 
-SLOW_MPS = 1.0  # [m/s] or [rad/s] / 5: a correction is let go no faster than this
-
 
 @kernel
 def eased(x: float, v: float, target: float, remaining: float, dt: float) -> tuple[float, float]:
@@ -42,15 +40,3 @@ def follow3(row: FloatArray, at: int, value: Vector, dt: float, fastest: float) 
         if dt > 1e-9:
             row[at + 3 + c] = min(fastest, max(-fastest, (value[c] - row[at + c]) / dt))
         row[at + c] = value[c]
-
-
-@kernel
-def get3(row: FloatArray, at: int) -> Vector:
-    """Three numbers of a row."""
-    return row[at], row[at + 1], row[at + 2]
-
-
-@kernel
-def set3(row: FloatArray, at: int, value: Vector) -> None:
-    """Write three numbers into a row."""
-    row[at], row[at + 1], row[at + 2] = value

@@ -18,12 +18,27 @@ from marey.lie._rotation_kernels import (
     exp,
     log,
     multiply,
-    quaternion_at,
     rotate,
 )
-from marey.locomotion._foot_kernels import arc, below, heel_angle, norm, own_stretch, pose_leg, unit, yaw
+from marey.locomotion._foot_kernels import (
+    ORIGIN,
+    WORLD,
+    arc,
+    bend_toes,
+    get3,
+    get4,
+    heel_angle,
+    leg_extension,
+    leg_frames,
+    norm,
+    pose_leg,
+    set3,
+    set4,
+    unit,
+    yaw,
+)
 from marey.locomotion._plant_arrays import Legs, PlantOptions
-from marey.locomotion._plant_ease_kernels import ease3, eased, follow3, get3, set3
+from marey.locomotion._plant_ease_kernels import ease3, eased, follow3
 
 # columns of a foot's row of the memory
 ALIVE, ANKLE_HELD, TOE_HELD, ANKLE_BARRED, TOE_BARRED = 0, 1, 2, 3, 4
@@ -51,6 +66,7 @@ HALF_LIFE_S = 0.06  # [s] of lowering the root
 DROP_PART = 0.04  # [-] of the leg: the most that the root is lowered
 SEEN_S = 0.15  # [s] a foot that lands this soon starts to lower the root
 TWIST_RAD = 1.0471975511965976  # 60 degrees: a foot that was turned away more is let go (§III.2.5.5)
+SEEN_M = 0.0005  # [m] an ankle farther from its target has missed it
 MISS_M = 0.002  # [m] beyond reach: the heel is let go
 LOST_M = 0.02  # [m] beyond reach: the plant is over
 MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises
@@ -84,8 +100,8 @@ def heel_lift(foot: int, W_ankle: Quaternion, scale: float, legs: Legs) -> float
 @kernel
 def turned_since(row: FloatArray, W_ankle: Quaternion) -> float:
     """Yaw [rad] by which the raw foot has turned since the last frame; keeps the rotation for the next."""
-    last = (row[RAW], row[RAW + 1], row[RAW + 2], row[RAW + 3])
-    row[RAW], row[RAW + 1], row[RAW + 2], row[RAW + 3] = W_ankle
+    last = get4(row, RAW)
+    set4(row, RAW, W_ankle)
     if row[ALIVE] == 0.0:
         return 0.0
     step = multiply(W_ankle, conjugate(last))
@@ -298,15 +314,11 @@ def is_rolling(row: FloatArray, ankle_down: bool, toe_down: bool, dt: float) -> 
 @kernel
 def guide_foot(
     row: FloatArray, foot: int, dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray,
-    options: PlantOptions, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray,
+    options: PlantOptions, floor_y: float, scale: float, legs: Legs,
 ) -> None:  # fmt: skip
     """Update the memory of one foot: target of its ankle, turn of the foot, and what the hip lacks to reach."""
     a, t = 2 * foot, 2 * foot + 1
-    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
-    p_hip, _, W_hip = below(hip, 0, root, quaternion_at(rotations, 0), legs, scale, rotations)
-    p_knee, _, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
-    p_ankle, _, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
-    p_toe, _, _ = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
+    p_ankle, p_toe, W_ankle = get3(row, ORIGIN + 22), get3(row, ORIGIN + 33), get4(row, WORLD + 22)
     if row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
         row[ANKLE_BARRED], row[TOE_BARRED] = 0.0, 0.0
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
@@ -329,13 +341,12 @@ def guide_foot(
     if not toe_down:
         f = above_floor(f, target[1], floor_y + row[LEVEL] + scale * legs.rest[t])
     keep_foot(row, target, f, f0)
-    reach = norm(minus(p_knee, p_hip)) + norm(minus(p_ankle, p_knee))
-    soft, _ = own_stretch(norm(minus(p_ankle, p_hip)) / reach)
+    reach, soft, _ = leg_extension(row)
     weight = 0.0 if toe_down and not ankle_down else 1.0
     if not held:
         early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
         weight = 1.0 - early * early * (3.0 - 2.0 * early)
-    row[NEED] = weight * hip_excess(p_hip, target, soft * reach)
+    row[NEED] = weight * hip_excess(get3(row, ORIGIN), target, soft * reach)
     remember_foot(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
 
 
@@ -345,7 +356,7 @@ def keep_foot(row: FloatArray, target: Vector, f: Vector, f0: Vector) -> None:
     set3(row, TARGET, target)
     turn = multiply(exp(get3(row, TILT)), yaw(row[YAW]))
     turn = multiply(arc(unit(rotate(turn, f0)), unit(f)), turn)
-    row[TURN], row[TURN + 1], row[TURN + 2], row[TURN + 3] = turn
+    set4(row, TURN, turn)
 
 
 @kernel
@@ -386,9 +397,10 @@ def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
 
 
 @kernel
-def raise_heel(row: FloatArray, foot: int, hip: Vector, f0: Vector, reach: float) -> None:
+def raise_heel(row: FloatArray, hip: Vector, reach: float) -> None:
     """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn in the memory."""
     target, toe = get3(row, TARGET), get3(row, GOAL_T)
+    f0 = minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
     f = minus(toe, target)
     length = norm(f)
     ahead = unit((f[0], 0.0, f[2]))
@@ -412,29 +424,51 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 
 @kernel
-def finish_foot(
-    row: FloatArray, foot: int, floor_y: float, scale: float, legs: Legs, root: Vector, rotations: FloatArray,
-    ease_s: float,
-) -> bool:  # fmt: skip
-    """Pose one leg, and let go of what it cannot keep; returns whether the ankle missed its target."""
-    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
-    p_hip, _, W_hip = below(hip, 0, root, quaternion_at(rotations, 0), legs, scale, rotations)
-    p_knee, _, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
-    p_ankle, _, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
-    p_toe, _, _ = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
-    reach = norm(minus(p_knee, p_hip)) + norm(minus(p_ankle, p_knee))
-    soft, _ = own_stretch(norm(minus(p_ankle, p_hip)) / reach)
+def let_go(row: FloatArray, ease_s: float) -> None:
+    """Let a heel rise that must, and let go of what the leg cannot keep."""
+    reach, soft, _ = leg_extension(row)
+    hip = get3(row, ORIGIN)
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     if toe_down and not ankle_down:
-        raise_heel(row, foot, p_hip, minus(p_toe, p_ankle), soft * reach)
-    excess = norm(minus(get3(row, TARGET), p_hip)) - soft * reach
+        raise_heel(row, hip, soft * reach)
+    excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
     if ankle_down and excess > (MISS_M if toe_down else LOST_M):
         row[ANKLE_BARRED] = 1.0
     if (toe_down and not ankle_down and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
         row[ANKLE_BARRED], row[TOE_BARRED] = 1.0, 1.0
         row[LET_GO] = ease_s
-    turn = (row[TURN], row[TURN + 1], row[TURN + 2], row[TURN + 3])
-    return pose_leg(foot, get3(row, TARGET), turn, floor_y + row[LEVEL], scale, legs, root, rotations) > 0.0005
+
+
+@kernel
+def guide_feet(
+    dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray, options: PlantOptions, floor_y: float,
+    scale: float, legs: Legs, state: FloatArray, root_position: FloatArray, rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Update the memory for one frame and lower the root; the legs are not posed yet."""
+    root = (root_position[0], root_position[1], root_position[2])
+    for foot in range(2):
+        leg_frames(state[foot], foot, root, rotations, legs, scale)
+        guide_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y, scale, legs)
+    most = DROP_PART * scale * min(legs.reach[0], legs.reach[1])
+    drop = lowered(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
+    root_position[1] -= drop
+    for foot in range(2):
+        for j in range(4):
+            state[foot, ORIGIN + 11 * j + 1] -= drop
+        let_go(state[foot], options.ease_s)
+
+
+@kernel
+def foot_flags(row: FloatArray, foot: int, miss: float) -> int:
+    """Bits of one foot: what is held, and whether the ankle missed its target."""
+    flags = 0
+    if row[ANKLE_HELD] > 0.0:
+        flags |= 1 << (2 * foot)
+    if row[TOE_HELD] > 0.0:
+        flags |= 2 << (2 * foot)
+    if miss > SEEN_M:
+        flags |= 16 << foot
+    return flags
 
 
 @kernel
@@ -462,17 +496,12 @@ def plant_step(
     Returns:
         Bits 0-3: effector is held. Bits 4, 5: the right, left ankle is farther than 0.5 mm from where it should be.
     """
-    root = (root_position[0], root_position[1], root_position[2])
-    for foot in range(2):
-        guide_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y, scale, legs, root, rotations)
-    most = DROP_PART * scale * min(legs.reach[0], legs.reach[1])
-    drop = lowered(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
-    root_position[1] -= drop
-    root = (root[0], root[1] - drop, root[2])
+    guide_feet(dt, planted, until_s, landing, options, floor_y, scale, legs, state, root_position, rotations)
     flags = 0
     for foot in range(2):
         row = state[foot]
-        missed = finish_foot(row, foot, floor_y, scale, legs, root, rotations, options.ease_s)
-        flags |= (1 << (2 * foot)) * int(row[ANKLE_HELD]) | (2 << (2 * foot)) * int(row[TOE_HELD])
-        flags |= (16 << foot) * int(missed)
+        turn, ground = get4(row, TURN), floor_y + row[LEVEL]
+        ankle, miss = pose_leg(row, foot, get3(row, TARGET), turn, legs, rotations)
+        bend_toes(row, foot, ankle, turn, ground, dt, scale, legs, rotations)
+        flags |= foot_flags(row, foot, miss)
     return flags

@@ -1,7 +1,8 @@
-"""From a contact track to what the kernel wants to know of every frame: what is planted, what comes, and where."""
+"""From contact flags to what the kernel wants to know of every frame: what is planted, what comes, and where."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,20 @@ LIFT: Final = 0.010  # [-] of the leg: the same upwards
 LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
 HELD_PART: Final = 0.2  # [-] at each end of a contact the foot still rolls: the middle says where it stands
 
+GoalEdit = Callable[[int, int, FloatArray], FloatArray]
+"""Effector, frame in which it lands and goal ``(3,)`` [m]; returns the goal wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedPlant:
+    """One plant of one effector."""
+
+    effector: int
+    start: int
+    stop: int
+    place: FloatArray  # (3,) [m] where it stands in the clip
+    ground: float  # [m] height of the ground there
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlantSchedule:
@@ -28,6 +43,8 @@ class PlantSchedule:
     until_s: FloatArray  # (F, 4)
     landing: FloatArray  # (F, 4, 3) [m]
     shifts: FloatArray  # (F, 4, 3) [m]
+    toe_in: FloatArray  # (F, 2) [rad]
+    floor_y: float  # [m]
 
 
 def effector_flags(contacts: Contacts) -> BoolArray:
@@ -45,7 +62,7 @@ def tidy_flags(flags: BoolArray, points: FloatArray, legs: Legs, rate_hz: float)
     tidy = np.zeros_like(flags)
     for k in range(4):
         for start, stop in runs(flags[:, k], round(BRIDGED_S * rate_hz)):
-            first, last = _standing(points[start:stop, k], legs.reach[k // 2])
+            first, last = _standing(points[start:stop, k], float(legs.reach[k // 2]))
             whole = start == 0 or stop == len(flags) or last - first >= SHORTEST_S * rate_hz
             tidy[start + first : start + last, k] = whole
     return tidy
@@ -53,67 +70,105 @@ def tidy_flags(flags: BoolArray, points: FloatArray, legs: Legs, rate_hz: float)
 
 def _standing(path: FloatArray, leg_m: float) -> tuple[int, int]:
     """Part ``[first, last)`` of a contact in which its point is near the place where it stands."""
-    away = path - _place(path)
+    away = path - standing_place(path)
     near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
     core = int(np.argmin(np.linalg.norm(away, axis=1)))
     far = np.flatnonzero(~near)
     return int(far[far < core].max(initial=-1)) + 1, int(far[far > core].min(initial=len(path)))
 
 
-def plan_schedule(
-    flags: BoolArray, points: FloatArray, legs: Legs, rate_hz: float, floor_m: float | None
-) -> tuple[PlantSchedule, float]:
-    """Plan the plants of a clip; returns them and the height of the floor.
-
-    Args:
-        flags: ``(F, 4)``.
-        points: raw positions of the effectors ``(F, 4, 3)`` [m].
-        legs: of the clip's skeleton.
-        rate_hz: frames per second.
-        floor_m: height of the floor; None fits a plane to the plants.
-    """
-    found = [(k, start, stop) for k in range(4) for start, stop in runs(flags[:, k])]
-    places = np.array([_place(points[start:stop, k]) for k, start, stop in found]).reshape(-1, 3)
-    soles = places - np.array([[0.0, legs.rest[k], 0.0] for k, _, _ in found]).reshape(-1, 3)
-    base, levels = _levels(soles, legs, floor_m)
-    frames = len(flags)
-    schedule = PlantSchedule(flags, np.full((frames, 4), FAR_S), points.copy(), np.zeros((frames, 4, 3)))
-    for (k, start, stop), place, level in zip(found, places, levels, strict=True):
-        _announce(schedule, (k, start, stop), points[start, k], place, level, rate_hz)
-    return schedule, base
-
-
-def _announce(
-    schedule: PlantSchedule, plant: tuple[int, int, int], raw: FloatArray, place: FloatArray, level: float, rate: float
-) -> None:
-    """Tell the frames before and in a plant of it; plants come in the order of time."""
-    k, start, stop = plant
-    before = int(np.flatnonzero(schedule.planted[:start, k])[-1]) if schedule.planted[:start, k].any() else 0
-    waiting = slice(before, start)
-    schedule.until_s[waiting, k] = (start - np.arange(before, start)) / rate
-    schedule.landing[waiting, k] = raw
-    schedule.shifts[before:stop, k] = (place[0] - raw[0], level, place[2] - raw[2])
-
-
-def _place(path: FloatArray) -> FloatArray:
-    """Where a contact stands: the median of its middle part."""
+def standing_place(path: FloatArray) -> FloatArray:
+    """Where a contact ``(N, 3)`` stands: the median of its middle part."""
     margin = int(HELD_PART * len(path))
     return np.median(path[margin : len(path) - margin], axis=0)
 
 
-def _levels(soles: FloatArray, legs: Legs, floor_m: float | None) -> tuple[float, FloatArray]:
-    """Height of the floor, and of the ground under each plant over it [m]."""
+def plan_schedule(
+    flags: BoolArray,
+    points: FloatArray,
+    legs: Legs,
+    rate_hz: float,
+    *,
+    floor_m: float | None = None,
+    edit: GoalEdit | None = None,
+) -> PlantSchedule:
+    """Plan the plants of a clip.
+
+    Args:
+        flags: what is planted ``(F, 4)``.
+        points: raw positions of the effectors ``(F, 4, 3)`` [m].
+        legs: of the clip's skeleton.
+        rate_hz: frames per second.
+        floor_m: height of the floor; None fits a plane to the plants and keeps steps.
+        edit: changes goals.
+    """
+    plants, floor = _planned(flags, points, legs, floor_m)
+    frames = len(flags)
+    schedule = PlantSchedule(
+        flags, np.full((frames, 4), FAR_S), points.copy(), np.zeros((frames, 4, 3)), np.zeros((frames, 2)), floor
+    )
+    for plant in plants:
+        _announce(schedule, plant, points[plant.start, plant.effector], rate_hz)
+    for plant in plants if edit is not None else ():
+        assert edit is not None
+        _edit(schedule, plant, points, legs, edit)
+    return schedule
+
+
+def _planned(
+    flags: BoolArray, points: FloatArray, legs: Legs, floor_m: float | None
+) -> tuple[list[PlannedPlant], float]:
+    """Plants by effector and time, and the height of the floor."""
+    found = [(k, start, stop) for k in range(4) for start, stop in runs(flags[:, k])]
+    places = [standing_place(points[start:stop, k]) for k, start, stop in found]
+    soles = [place - np.array([0.0, legs.rest[k], 0.0]) for place, (k, _, _) in zip(places, found, strict=True)]
+    floor, grounds = _grounds(np.array(soles).reshape(-1, 3), legs, floor_m)
+    plants = [PlannedPlant(*run, place, float(y)) for run, place, y in zip(found, places, grounds, strict=True)]
+    return plants, floor
+
+
+def _grounds(soles: FloatArray, legs: Legs, floor_m: float | None) -> tuple[float, FloatArray]:
+    """Height of the floor, and of the ground under each plant [m]."""
     if floor_m is not None:
         if not np.isfinite(floor_m):
             raise InputError(f"floor_m is {floor_m}", "Give a height in metres")
-        return float(floor_m), np.zeros(len(soles))
+        return float(floor_m), np.full(len(soles), float(floor_m))
     if len(soles) == 0:
         return 0.0, np.zeros(0)
-    plane = Floor.fit(soles)
-    ground = plane.under(soles)
+    ground = Floor.fit(soles).under(soles)
     on_floor = np.abs(soles[:, 1] - ground) < LEVEL * float(legs.reach.min())
     if on_floor.any():
-        plane = Floor.fit(soles[on_floor])
-        ground = plane.under(soles)
-    base = float(np.median(ground))
-    return base, np.where(on_floor, ground, soles[:, 1]) - base
+        ground = Floor.fit(soles[on_floor]).under(soles)
+    return float(np.median(ground)), np.where(on_floor, ground, soles[:, 1])
+
+
+def _before(schedule: PlantSchedule, plant: PlannedPlant) -> int:
+    """First frame after the plant before."""
+    earlier = np.flatnonzero(schedule.planted[: plant.start, plant.effector])
+    return int(earlier[-1]) + 1 if len(earlier) else 0
+
+
+def _announce(schedule: PlantSchedule, plant: PlannedPlant, raw: FloatArray, rate_hz: float) -> None:
+    """Tell the frames before and in a plant of it."""
+    k, before = plant.effector, max(_before(schedule, plant) - 1, 0)
+    waiting = slice(before, plant.start)
+    schedule.until_s[waiting, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
+    schedule.landing[waiting, k] = raw
+    away = plant.place - raw
+    schedule.shifts[before : plant.stop, k] = (away[0], plant.ground - schedule.floor_y, away[2])
+
+
+def _edit(schedule: PlantSchedule, plant: PlannedPlant, points: FloatArray, legs: Legs, edit: GoalEdit) -> None:
+    """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
+    k, before = plant.effector, _before(schedule, plant)
+    goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
+    wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
+    if wanted.shape != (3,) or not np.isfinite(wanted).all():
+        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
+    if k % 2 == 0:
+        schedule.shifts[before : plant.stop, k] += wanted - goal
+        return
+    ankle = points[plant.start, k - 1]
+    old, new = goal - ankle, wanted - ankle
+    turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
+    schedule.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi

@@ -1,0 +1,184 @@
+"""Compiled inverse kinematics of a leg with two tasks in order: the ankle first, the toe with what is left."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from marey.base import FloatArray, kernel
+from marey.dynamics._spatial_kernels import cross, dot, minus, plus, row3, times
+from marey.lie._rotation_kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exp,
+    multiply,
+    quaternion_at,
+    rotate,
+)
+from marey.locomotion._foot_kernels import (
+    ABOVE,
+    ORIGIN,
+    WORLD,
+    across,
+    below,
+    bend_direction,
+    get3,
+    get4,
+    leg_extension,
+    norm,
+    put4,
+    saturated,
+    unit,
+)
+from marey.locomotion._plant_arrays import Legs
+
+ITERATIONS = 20
+DONE_M = 1e-4  # [m] both tasks nearer than this
+DAMPING = 0.01  # [m] of the damped inverses
+STIFF = 0.04  # [m] more of it on a leg that is straight
+LONGEST_RAD = 0.5  # [rad] longest step
+
+
+@kernel
+def solve3(A: FloatArray, damping: float, b: FloatArray, x: FloatArray) -> None:
+    """Solve ``(A A^T + damping^2 I) y = b`` for a matrix ``(3, 6)`` and put ``A^T y`` into ``x``."""
+    G = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            G[i, j] = damping * damping if i == j else 0.0
+            for k in range(6):
+                G[i, j] += A[i, k] * A[j, k]
+    u, v, w = (G[0, 0], G[1, 0], G[2, 0]), (G[0, 1], G[1, 1], G[2, 1]), (G[0, 2], G[1, 2], G[2, 2])
+    vw, r = cross(v, w), (b[0], b[1], b[2])
+    det = dot(u, vw)
+    y = (dot(r, vw) / det, dot(u, cross(r, w)) / det, dot(u, cross(v, r)) / det)
+    for k in range(6):
+        x[k] = A[0, k] * y[0] + A[1, k] * y[1] + A[2, k] * y[2]
+
+
+@kernel
+def put_column(J: FloatArray, k: int, axis: Vector, lever: Vector) -> None:
+    """Column of a Jacobian: what a turn about ``axis`` does to the end of ``lever``."""
+    J[0, k], J[1, k], J[2, k] = cross(axis, lever)
+
+
+@kernel
+def times6(J: FloatArray, x: FloatArray, e: FloatArray) -> None:
+    """Subtract ``J x`` from ``e``."""
+    for i in range(3):
+        for k in range(6):
+            e[i] -= J[i, k] * x[k]
+
+
+@kernel
+def without_first(J1: FloatArray, J2: FloatArray, out: FloatArray) -> None:
+    r"""Second task in the null space of the first, :math:`J_2 (I - J_1^+ J_1)`."""
+    x, row = np.empty(6), np.empty(3)
+    for i in range(3):
+        for j in range(3):
+            row[j] = 0.0
+            for k in range(6):
+                row[j] += J1[j, k] * J2[i, k]
+        solve3(J1, 1e-6, row, x)
+        for k in range(6):
+            out[i, k] = J2[i, k] - x[k]
+
+
+@kernel
+def step_leg(
+    hip: Vector, knee: Vector, ankle: Vector, toe: Vector, hinge: Vector, e1: Vector, e2: Vector, locked: bool,
+    dx: FloatArray,
+) -> None:  # fmt: skip
+    r"""One step of hip (3), knee (1) and ankle (2) [rad] that brings the ankle, then the toe, nearer.
+
+    .. math:: \Delta\theta = J_1^{\lambda+} e_1 + (J_2 P_1)^{\lambda+}(e_2 - J_2 J_1^{\lambda+} e_1)
+    """
+    J1, J2, J2P = np.zeros((3, 6)), np.zeros((3, 6)), np.zeros((3, 6))
+    axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    for k in range(3):
+        put_column(J1, k, axes[k], minus(ankle, hip))
+        put_column(J2, k, axes[k], minus(toe, hip))
+    if not locked:
+        put_column(J1, 3, hinge, minus(ankle, knee))
+        put_column(J2, 3, hinge, minus(toe, knee))
+    side = across(unit(minus(toe, ankle)))
+    put_column(J2, 4, side, minus(toe, ankle))
+    put_column(J2, 5, cross(unit(minus(toe, ankle)), side), minus(toe, ankle))
+    straight = norm(minus(ankle, hip)) / (norm(minus(knee, hip)) + norm(minus(ankle, knee)))
+    damping = DAMPING + STIFF * max(0.0, (straight - 0.98) / 0.02) ** 2
+    first, second, rest = np.empty(6), np.empty(6), np.array([e2[0], e2[1], e2[2]])
+    solve3(J1, damping, np.array([e1[0], e1[1], e1[2]]), first)
+    times6(J2, first, rest)
+    without_first(J1, J2, J2P)
+    solve3(J2P, damping, rest, second)
+    for k in range(6):
+        dx[k] = first[k] + second[k]
+
+
+@kernel
+def pose_leg_priority(
+    row: FloatArray, foot: int, target: Vector, turn: Quaternion, scale: float, legs: Legs, rotations: FloatArray
+) -> tuple[Vector, float]:
+    """Move the ankle to ``target`` and the toe to where ``turn`` puts it, by damped least squares in two priorities.
+
+    The method of [Glardon2005]_ §III.2.4 with six degrees of freedom; starts from the raw pose. The knee is a hinge
+    that stops before it is straight, and is then taken out. Returns the ankle reached and its miss [m].
+    """
+    hip, knee, ankle, toe = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2], legs.joints[foot, 3]
+    p_hip, above_hip, W_hip = get3(row, ORIGIN), get4(row, ABOVE), get4(row, WORLD)
+    p_knee, p_ankle, p_toe = get3(row, ORIGIN + 11), get3(row, ORIGIN + 22), get3(row, ORIGIN + 33)
+    k, a = minus(p_knee, p_hip), minus(p_ankle, p_hip)
+    total, soft, limit = leg_extension(row)
+    hinge = cross(unit(a), bend_direction(k, unit(a), norm(k), rotate(W_hip, row3(legs.pole, foot))))
+    hinge_hip = rotate(conjugate(W_hip), hinge)
+    far = norm(minus(target, p_hip))
+    goal = plus(p_hip, times(saturated(far, soft * total, limit * total) / max(far, 1e-12), minus(target, p_hip)))
+    reach = plus(goal, rotate(turn, minus(p_toe, p_ankle)))
+    dx, locked = np.empty(6), False
+    for _ in range(ITERATIONS):
+        e1, e2 = minus(goal, p_ankle), minus(reach, p_toe)
+        if dot(e1, e1) < DONE_M * DONE_M and dot(e2, e2) < DONE_M * DONE_M:
+            break
+        hinge = rotate(W_hip, hinge_hip)
+        step_leg(p_hip, p_knee, p_ankle, p_toe, hinge, e1, e2, locked, dx)
+        size = sqrt(dx[0] ** 2 + dx[1] ** 2 + dx[2] ** 2 + dx[3] ** 2 + dx[4] ** 2 + dx[5] ** 2)
+        for c in range(6):
+            dx[c] *= min(1.0, LONGEST_RAD / max(size, 1e-12))
+        bent = turned_knee(p_hip, p_knee, p_ankle, hinge, dx[3])
+        locked = bent < 0.0
+        move_leg(foot, dx, 0.0 if locked else dx[3], hinge, p_ankle, p_toe, above_hip, W_hip, legs, scale, p_hip,
+                 rotations)  # fmt: skip
+        W_hip = multiply(above_hip, quaternion_at(rotations, hip))
+        p_knee, _, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
+        p_ankle, _, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+        p_toe, _, _ = below(toe, ankle, p_ankle, W_ankle, legs, scale, rotations)
+    return p_ankle, norm(minus(p_ankle, target))
+
+
+@kernel
+def turned_knee(hip: Vector, knee: Vector, ankle: Vector, hinge: Vector, angle: float) -> float:
+    """Sine of the knee's bend about its hinge after a further turn; negative for a knee bent the wrong way."""
+    k, s = unit(minus(knee, hip)), unit(minus(ankle, knee))
+    s = rotate(exp(times(angle, hinge)), s)
+    return -dot(cross(k, s), hinge)
+
+
+@kernel
+def move_leg(
+    foot: int, dx: FloatArray, bend: float, hinge: Vector, p_ankle: Vector, p_toe: Vector, above_hip: Quaternion,
+    W_hip: Quaternion, legs: Legs, scale: float, p_hip: Vector, rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Turn hip, knee and ankle by a step."""
+    hip, knee, ankle = legs.joints[foot, 0], legs.joints[foot, 1], legs.joints[foot, 2]
+    p_knee, above_knee, W_knee = below(knee, hip, p_hip, W_hip, legs, scale, rotations)
+    _, above_ankle, W_ankle = below(ankle, knee, p_knee, W_knee, legs, scale, rotations)
+    along = unit(minus(p_toe, p_ankle))
+    side = across(along)
+    upper = exp((dx[0], dx[1], dx[2]))
+    lower = multiply(upper, exp(times(bend, hinge)))
+    aim = multiply(lower, exp(plus(times(dx[4], side), times(dx[5], cross(along, side)))))
+    put4(rotations, hip, multiply(conjugate(above_hip), multiply(upper, W_hip)))
+    put4(rotations, knee, multiply(conjugate(multiply(upper, above_knee)), multiply(lower, W_knee)))
+    put4(rotations, ankle, multiply(conjugate(multiply(lower, above_ankle)), multiply(aim, W_ankle)))
