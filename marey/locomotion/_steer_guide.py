@@ -24,6 +24,7 @@ GENTLE: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
 NEAR_M: Final = 1.5  # [m] from a goal any profile is taken
 RUN_UP_M: Final = 8.0  # [m] before a jump the run-up is planned
 STRAIGHT_RAD: Final = 0.03
+TOO_LATE_M: Final = 0.4  # [m] before a take-off that was not planned
 STILL_MPS: Final = 1e-6
 EASY_MPS: Final = 1.1  # of somebody who stands and is told where to go
 
@@ -59,13 +60,23 @@ class Guide:
         speed_mps: wished for.
         run: 0 walks, 1 runs.
         along_m: where the walker is on the way.
+        slowest_mps: curves are not taken slower than this.
     """
 
     def __init__(
-        self, way: Way, goals: Sequence[Goal] = (), *, speed_mps: float, run: float = 0.0, along_m: float = 0.0
+        self,
+        way: Way,
+        goals: Sequence[Goal] = (),
+        *,
+        speed_mps: float,
+        run: float = 0.0,
+        along_m: float = 0.0,
+        slowest_mps: float = 0.0,
     ) -> None:
         self.way, self.goals = way, list(goals)
         self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
+        self.is_done = False
+        self._slowest = slowest_mps
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
         self._since_s = np.inf
@@ -80,6 +91,10 @@ class Guide:
 
     def __call__(self, engine: Engine, dt: float) -> bool:
         """Look, and plan if need be; false when all is done."""
+        self.is_done = not self._look(engine, dt)
+        return not self.is_done
+
+    def _look(self, engine: Engine, dt: float) -> bool:
         self._since_s += dt
         self._left_s -= dt
         if self.stage in ("run-up", "leap"):
@@ -134,13 +149,15 @@ class Guide:
         goal = self.goal
         if isinstance(goal, Halt) and self._plan_halt(engine, goal):
             return
-        if isinstance(goal, Leap) and goal.along_m - self.along_m < RUN_UP_M and self._plan_leap(engine, goal):
-            return
+        if isinstance(goal, Leap) and goal.along_m - self.along_m < RUN_UP_M:
+            if self._plan_leap(engine, goal):
+                return
+            self._check_late(goal)
         end = self.way if goal is None or isinstance(goal, Leap) else self.way.until(goal.along_m)
         last = 0.0 if isinstance(goal, Halt) else None
         now = engine.parameters
         run = (now.run, self.run)
-        course = cruise(end, self.along_m, now.speed, self.speed_mps, run, last=last)
+        course = cruise(end, self.along_m, now.speed, self.speed_mps, run, last=last, slowest=self._slowest)
         self._follow(engine, course)
         if isinstance(goal, Halt) and goal.along_m - self.along_m < now.speed**2 / (2.0 * ACCELERATION) + 0.05:
             self.stage, self._left_s = "halt", float(course.times_s[-1])  # too late for a heel strike on the spot
@@ -167,6 +184,8 @@ class Guide:
 
     def _plan_leap(self, engine: Engine, goal: Leap) -> bool:
         """Ask for the jump once the way is straight up to it."""
+        if goal.kind == "standing":
+            return self._ask(engine)
         s = np.linspace(self.along_m, goal.along_m, 20)
         heading = float(self.way.heading_at(goal.along_m))
         bent = np.abs(self.way.heading_at(s) - heading).max() > STRAIGHT_RAD
@@ -179,9 +198,19 @@ class Guide:
             return True
         return self._ask(engine)
 
+    def _check_late(self, goal: Leap) -> None:
+        if goal.along_m - self.along_m < TOO_LATE_M:
+            x, z = self.way.point_at(goal.along_m)
+            why = self.trouble or "the way is not straight before it"
+            raise InputError(f"the jump at ({x:.2f}, {z:.2f}) cannot be made: {why}", "Give it a longer run-up")
+
     def _ask(self, engine: Engine) -> bool:
         goal = self.goals[0]
         assert isinstance(goal, Leap)
+        if goal.kind == "standing":
+            answer = engine.jump(goal.length_m, "standing", height_m=goal.height_m)
+            self.stage, self._left_s = "run-up", float(answer.starts_in_s)
+            return True
         x, z = (float(v) for v in self.way.point_at(goal.along_m))
         for foot in dict.fromkeys((goal.foot, *self._feet)):
             try:

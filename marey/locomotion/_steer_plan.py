@@ -10,11 +10,12 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._profile import SpeedProfile
-from marey.locomotion._steer import FASTEST_TURN, Way, eased_speed, speed_limit
+from marey.locomotion._steer import Way, eased_speed, speed_limit
 
 KNOT_S: Final = 1.0 / 30.0  # [s] a quadratic is a straight line within 0.1 mm/s
 HOMING_M: Final = 0.6  # [m] over which an offset from the way dies out
 ACCELERATION: Final = 0.5  # [m/s²] of a change of speed on the way
+HARDEST_TURN: Final = 2.5  # [rad/s] to come back to a way; on it the speed keeps turns slower
 CRAWL_MPS: Final = 0.02  # slower is standing, where time has no end
 
 
@@ -37,6 +38,7 @@ def cruise(
     *,
     last: float | None = None,
     acceleration: float = ACCELERATION,
+    slowest: float = 0.0,
 ) -> Course:
     """Walk the rest of a way as fast as its curves and the acceleration allow.
 
@@ -48,10 +50,13 @@ def cruise(
         run: share of running now and wished for.
         last: speed at the end of the way [m/s]; by default whatever it is.
         acceleration: [m/s²].
+        slowest: curves are not taken slower than this [m/s].
     """
     ahead = Way(way.points[max(0, min(int(np.searchsorted(way.lengths, along_m)), len(way.points) - 3)) :])
     first = max(speed_now, CRAWL_MPS)
-    speeds = eased_speed(ahead, speed_limit(ahead, speed_mps), acceleration=acceleration, last=last)
+    speeds = eased_speed(
+        ahead, np.maximum(speed_limit(ahead, speed_mps), min(slowest, speed_mps)), acceleration=acceleration, last=last
+    )
     rising = np.sqrt(first**2 + 2.0 * acceleration * ahead.lengths)
     falling = np.sqrt(np.maximum(first**2 - 2.0 * acceleration * ahead.lengths, 0.0))
     speeds = np.maximum(np.minimum(speeds, rising), np.maximum(falling, CRAWL_MPS))
@@ -97,7 +102,7 @@ def turn_rates(way: Way, course: Course, position: FloatArray, heading_rad: floa
         angle = float(headings[i])
         left = (x - points[i, 0]) * cos(angle) - (z - points[i, 1]) * sin(angle)
         bend = float(bends[i]) - left / HOMING_M**2 - 2.0 * sin(heading - angle) / HOMING_M
-        rates[i] = min(max(float(course.speeds[i]) * bend, -FASTEST_TURN), FASTEST_TURN)
+        rates[i] = min(max(float(course.speeds[i]) * bend, -HARDEST_TURN), HARDEST_TURN)
         if i + 1 == len(rates):
             break
         step = float(course.times_s[i + 1] - course.times_s[i])

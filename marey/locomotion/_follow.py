@@ -1,0 +1,114 @@
+"""Walking a sketch: its path within its corridor, at its speed, with jumps and stops on the way."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import BoolArray, InputError
+from marey.lie import SO3
+from marey.locomotion._engine import CONTACT_NAMES, Engine
+from marey.locomotion._follow_plan import SWAY_M, Itinerary, plan_sketch
+from marey.locomotion._follow_scene import check_sketch
+from marey.locomotion._model import LocomotionModel
+from marey.locomotion._steer_corner import farthest
+from marey.locomotion._steer_guide import Guide
+from marey.motion import Contacts, Motion
+from marey.skeleton import Pose
+from marey.world import Sketch
+
+SPEED_MPS: Final = 1.3  # of a sketch that does not say
+RUN_PART: Final = 0.9  # of the fastest walk: faster is run
+TRIES: Final = 3  # each keeps farther from the walls of the corridor
+LONGEST_S: Final = 600.0
+
+
+def follow(
+    sketch: Sketch,
+    model: LocomotionModel | None = None,
+    *,
+    rate_hz: float = 60.0,
+    speed_mps: float | None = None,
+    run: float | None = None,
+    **options: Any,
+) -> Motion:
+    """Walk a sketch from its start to its goal.
+
+    Corners are rounded inside the corridor, curves are taken as fast as a body can, rivers and boxes are jumped over
+    where the model knows such jumps and else passed where the corridor lets. The root stays in the corridor in
+    every frame.
+
+    Args:
+        sketch: start, goal, path, events and world.
+        model: of the gaits and jumps; the shipped one by default.
+        rate_hz: frames per second.
+        speed_mps: in place of the sketch's own.
+        run: 0 walks, 1 runs; by default as the speed asks.
+        **options: of :class:`Engine`, such as ``leg_length_m`` or ``style``.
+
+    Raises:
+        InputError: the sketch cannot be walked; the message says where, and what would help.
+    """
+    check_sketch(sketch)
+    speed = speed_mps if speed_mps is not None else sketch.speed_mps if sketch.speed_mps is not None else SPEED_MPS
+    if not (np.isfinite(speed) and speed > 0.0 and np.isfinite(rate_hz) and rate_hz > 0.0):
+        raise InputError(f"a speed of {speed} m/s at {rate_hz} Hz", "Both are positive numbers")
+    sway, most = SWAY_M, 0.5 * sketch.corridor_m
+    for attempt in range(TRIES):
+        engine = _at_start(sketch, model, options)
+        share = _run_share(engine, speed, str(options.get("scaling", "froude"))) if run is None else run
+        plan = plan_sketch(engine, sketch, speed_mps=speed, sway_m=sway)
+        motion = _walked(_turned(engine, plan, options), plan, speed, share, rate_hz)
+        excess = farthest(motion.root_positions[:, [0, 2]], plan.line) - most
+        if excess <= 0.0:
+            return motion
+        sway += excess + 0.01
+        if attempt == TRIES - 1:
+            raise InputError(
+                f"the root leaves the corridor by {100.0 * excess:.0f} cm", f"Widen it from {sketch.corridor_m:.2f} m"
+            )
+    raise AssertionError
+
+
+def _at_start(sketch: Sketch, model: LocomotionModel | None, options: dict[str, Any]) -> Engine:
+    heading = 0.0 if sketch.start.heading_deg is None else float(np.radians(sketch.start.heading_deg))
+    return Engine(model, position=sketch.start.position, heading_rad=heading, **options)
+
+
+def _turned(engine: Engine, plan: Itinerary, options: dict[str, Any]) -> Engine:
+    """Let somebody who may face any way begin along the path."""
+    heading = float(plan.way.headings[0])
+    if abs(heading - engine.heading_rad) < 1e-6:
+        return engine
+    return Engine(engine.model, position=plan.way.points[0], heading_rad=heading, **options)
+
+
+def _run_share(engine: Engine, speed: float, scaling: str) -> float:
+    factor = engine.model.scales(engine.leg_length_m, scaling)[0]
+    return 1.0 if speed * factor > RUN_PART * float(engine.model.gaits.limits[0]) else 0.0
+
+
+def _walked(engine: Engine, plan: Itinerary, speed: float, run: float, rate_hz: float) -> Motion:
+    guide = Guide(plan.way, plan.goals, speed_mps=speed, run=run)
+    engine.add_driver(guide)
+    poses, contacts = [engine.pose], [engine.contacts]
+    longest = min(LONGEST_S, 60.0 + 10.0 * plan.way.length_m / speed)
+    while not guide.is_done:
+        poses.append(engine.step(len(poses) / rate_hz - engine.time_s))
+        contacts.append(engine.contacts)
+        if engine.time_s > longest:
+            x, z = engine.position
+            raise InputError(f"no end after {longest:.0f} s, at ({x:.2f}, {z:.2f})", "Simplify the sketch there")
+    return _motion(poses, np.array(contacts), rate_hz)
+
+
+def _motion(poses: list[Pose], contacts: BoolArray, rate_hz: float) -> Motion:
+    return Motion(
+        poses[-1].skeleton,
+        rate_hz,
+        np.stack([pose.root_position for pose in poses]),
+        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
+        Contacts(CONTACT_NAMES, contacts),
+        name="follow",
+    )

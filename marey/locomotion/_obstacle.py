@@ -1,0 +1,236 @@
+"""Obstacles that appear before a character, stand or move, and are jumped over or walked round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import InputError
+from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
+from marey.locomotion._obstacle_decide import MEAN_ACCELERATION, Decision, LeapTable, decide, round_or_stop
+from marey.locomotion._steer import direction, straight_way
+from marey.locomotion._steer_guide import Guide, Halt
+
+if TYPE_CHECKING:
+    from marey.locomotion._engine import Engine
+
+LEAPING: Final = ("blend-in", "jump", "blend-out")
+LAST_REPLAN_S: Final = 0.7  # [s] before take-off the plan is left alone, unless the obstacle moves
+MOVED_M: Final = 0.005
+SLOWEST_PART: Final = 0.6  # of the speed, round an obstacle
+STOP_SHORT_M: Final = 0.1
+
+
+class ObstacleCourse:
+    """The obstacles round one character, and what it does about the next one.
+
+    It is a driver of the engine: obstacles with a velocity move, run-ups are planned anew at every heel strike and
+    whenever an obstacle has moved, and what cannot be jumped any more is walked round.
+    """
+
+    def __init__(self, engine: Engine, *, mean_acceleration: float = MEAN_ACCELERATION) -> None:
+        self._engine = engine
+        self._table = LeapTable()
+        self._mean_acceleration = mean_acceleration
+        self._obstacles: list[Obstacle] = []
+        self._active: int | None = None
+        self._planned: Obstacle | None = None
+        self._guide: Guide | None = None
+        self._left_s = np.inf
+        self._speed, self._run = engine.targets.speed, engine.targets.run
+        self.decision: Decision | None = None
+        """What is being done about the next obstacle."""
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """All obstacles, where they are now."""
+        return tuple(self._obstacles)
+
+    def add(self, obstacle: Obstacle, *, prefer: str | None = None, side: str | None = None) -> Decision:
+        """Put an obstacle into the world, and decide what to do about it.
+
+        Args:
+            obstacle: the box.
+            prefer: "jump" if possible (the default), or "round".
+            side: "left" or "right" to go round; by default the shorter way.
+
+        Raises:
+            InputError: unknown preference or side.
+        """
+        if prefer not in (None, "jump", "round") or side not in (None, "left", "right"):
+            raise InputError(f"prefer '{prefer}', side '{side}'", "They are 'jump' or 'round', and 'left' or 'right'")
+        self._obstacles.append(obstacle)
+        if self._active is not None or self._engine.state in LEAPING:
+            return Decision("wait", obstacle, ("another obstacle comes first",))
+        return self._decide(len(self._obstacles) - 1, prefer=prefer, side=side)
+
+    def move(self, index: int, position: ArrayLike) -> None:
+        """Put an obstacle somewhere else, ``(x, z)`` [m]."""
+        x, z = (float(v) for v in np.asarray(position, dtype=np.float64))
+        self._obstacles[index] = replace(self._obstacles[index], position=(x, z))
+
+    def clear(self) -> None:
+        """Take all obstacles away; a run-up under way is given up."""
+        self._obstacles.clear()
+        if self._active is not None and self._engine.state == "adapt":
+            self._engine.cancel_jump()
+        if self._guide is not None:
+            self._home()
+        self._active, self._guide, self.decision = None, None, None
+
+    def __call__(self, engine: Engine, dt: float) -> bool:
+        """Move obstacles on, and look after the manoeuvre under way."""
+        self._obstacles = [box.after(dt) if box.is_moving else box for box in self._obstacles]
+        self._left_s -= dt
+        if self._active is None:
+            self._next()
+        elif self.decision is not None and self.decision.choice == "jump":
+            self._jumping()
+        elif self._guide is not None and not self._guide(engine, dt):
+            self._home()
+            self._done()
+        elif self._guide is not None and self._has_moved():
+            self._decide(self._active, prefer="round")
+        return True
+
+    def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> Decision:
+        others = [box for i, box in enumerate(self._obstacles) if i != index]
+        obstacle = self._obstacles[index]
+        decision = decide(
+            self._engine,
+            obstacle,
+            self._table,
+            prefer=prefer,
+            side=side,
+            others=others,
+            mean_acceleration=self._mean_acceleration,
+        )
+        if decision.choice == "jump":
+            decision = self._asked(decision)
+        self._begin(index, decision)
+        return decision
+
+    def _asked(self, decision: Decision) -> Decision:
+        """Ask the engine for the leap; with the other foot if need be; round the obstacle if no run-up fits."""
+        leap, reasons = decision.leap, list(decision.reasons)
+        assert leap is not None
+        for foot in ("right", "left"):
+            try:
+                answer = self._engine.jump(leap.length_m, leap.kind, takeoff=decision.takeoff, foot=foot)
+            except InputError as error:
+                reasons.append(f"{foot} foot: {error.what}")
+                continue
+            self._left_s = float(answer.starts_in_s)
+            return replace(decision, foot=foot)
+        return round_or_stop(self._engine, decision.obstacle, reasons)
+
+    def _begin(self, index: int, decision: Decision) -> None:
+        if self._active is None and decision.choice != "clear":
+            self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
+        self.decision, self._planned, self._guide = decision, decision.obstacle, None
+        self._active = None if decision.choice == "clear" else index
+        if decision.choice == "round" and decision.way is not None:
+            self._leave_jump()
+            slowest = SLOWEST_PART * self._speed
+            self._guide = Guide(decision.way, speed_mps=self._speed, run=self._run, slowest_mps=slowest)
+        elif decision.choice == "stop":
+            self._leave_jump()
+            self._guide = self._stopping(decision.obstacle)
+
+    def _stopping(self, obstacle: Obstacle) -> Guide:
+        engine = self._engine
+        front = obstacle.seen_from(engine.position, engine.heading_rad).front
+        left = max(front - BODY_RADIUS_M - STOP_SHORT_M, 0.05)
+        return Guide(straight_way(engine.position, engine.heading_rad, left + 1.0), [Halt(left)], speed_mps=self._speed)
+
+    def _leave_jump(self) -> None:
+        if self._engine.state == "adapt":
+            self._engine.cancel_jump()
+
+    def _jumping(self) -> None:
+        """Plan the run-up anew at heel strikes and when the obstacle moved; wait for the landing."""
+        engine = self._engine
+        if engine.state != "adapt":
+            if engine.state not in LEAPING:
+                self._done()
+            return
+        struck = "RHS" in engine.events or "LHS" in engine.events
+        if self._has_moved() or (struck and self._left_s > LAST_REPLAN_S):
+            assert self._active is not None
+            self._replan(self._active)
+
+    def _replan(self, index: int) -> None:
+        """The same leap, to where the obstacle is by now; another decision if that fails."""
+        decision, obstacle = self.decision, self._obstacles[index]
+        assert decision is not None and decision.leap is not None
+        engine, leap = self._engine, decision.leap
+        extent = obstacle.seen_from(engine.position, engine.heading_rad)
+        arrival = obstacle.after(self._left_s).seen_from(engine.position, engine.heading_rad)
+        ahead = arrival.front - extent.front + leap.ahead_m if obstacle.is_moving else self._ahead(obstacle, decision)
+        x, z = (float(v) for v in engine.position + ahead * direction(engine.heading_rad))
+        try:
+            answer = engine.jump(leap.length_m, leap.kind, takeoff=(x, z), foot=decision.foot)
+        except InputError:
+            if self._has_moved():
+                self._decide(index)
+            return  # the plan in use stands
+        self._left_s = float(answer.starts_in_s)
+        self.decision, self._planned = replace(decision, obstacle=obstacle, takeoff=(x, z)), obstacle
+
+    def _ahead(self, obstacle: Obstacle, decision: Decision) -> float:
+        """From the walker to the take-off joint."""
+        assert decision.leap is not None
+        from marey.locomotion._obstacle_decide import EDGE_M
+
+        front = obstacle.seen_from(self._engine.position, self._engine.heading_rad).front
+        return front - EDGE_M - decision.leap.clearance.start_m - decision.leap.clearance.tip_m
+
+    def _has_moved(self) -> bool:
+        if self._active is None or self._planned is None:
+            return False
+        away = np.subtract(self._obstacles[self._active].position, self._planned.position)
+        return bool(np.hypot(*away) > MOVED_M)
+
+    def _done(self) -> None:
+        self._active, self._guide, self._planned = None, None, None
+
+    def _home(self) -> None:
+        """Straight on, as fast as before."""
+        change = abs(self._speed - self._engine.speed)
+        self._engine.set(speed=self._speed, run=self._run, turn_rate=0.0, over_s=max(0.3, 2.0 * change))
+
+    def _next(self) -> None:
+        """Look for the nearest obstacle ahead that is in the way."""
+        engine = self._engine
+        if engine.state in LEAPING:
+            return
+        seen = [(box.seen_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
+        ahead = [
+            (extent.front, i)
+            for extent, i in seen
+            if 0.3 < extent.front < 12.0 and extent.right < BODY_RADIUS_M and extent.left > -BODY_RADIUS_M
+        ]
+        struck = "RHS" in engine.events or "LHS" in engine.events
+        if ahead and struck:
+            self._decide(min(ahead)[1])
+
+
+_COURSES: WeakKeyDictionary[Engine, ObstacleCourse] = WeakKeyDictionary()
+
+
+def obstacle_course(engine: Engine) -> ObstacleCourse:
+    """The obstacles of an engine; the first call makes the course and lets it drive the engine."""
+    course = _COURSES.get(engine)
+    if course is None:
+        course = _COURSES[engine] = ObstacleCourse(engine)
+        engine.add_driver(course)
+    return course
+
+
+def add_obstacle(engine: Engine, obstacle: Obstacle, *, prefer: str | None = None, side: str | None = None) -> Decision:
+    """Put an obstacle before a character; see :meth:`ObstacleCourse.add`."""
+    return obstacle_course(engine).add(obstacle, prefer=prefer, side=side)
