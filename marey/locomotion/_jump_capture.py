@@ -24,6 +24,7 @@ LONGEST_REST_S: Final = 1.8
 SHORTEST_GAP_S: Final = 0.05  # [s] a foot that seems up for less has stayed down
 SHORTEST_STANCE_S: Final = 0.09  # [s] a foot that is down for less has only brushed the ground
 SHORTEST_TAIL_S: Final = 0.06  # how long a leap must be seen after its landing foot has left
+LIFTED_M: Final = 0.012  # [m] a ball this high above its lowest in the stance has left the ground
 SIDES: Final = ("left", "right")
 
 
@@ -71,6 +72,7 @@ def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJu
             if not lands or start == 0 or lands[0][0] - off > _frames(body, 0.9):
                 continue
             land, leave = lands[0]
+            off = _lift_off(body, side, start, off) if land > off else off
             end = later[0] if later else body.num_frames - 1
             if (end < leave + SHORTEST_TAIL_S * body.rate_hz and not later) or end <= land or (later and end < land):
                 continue
@@ -104,7 +106,9 @@ def find_standing_jumps(body: Motion) -> Iterator[CapturedJump]:
         lands = [[run[0] for run in _runs(down[side]) if run[0] >= left_off] for side in SIDES]
         if not rights or not lands[0] or not lands[1] or abs(lands[0][0] - lands[1][0]) > reach:
             continue
-        off, land = max(left_off, rights[0]), min(lands[0][0], lands[1][0])
+        first = max(0, left_off - reach)
+        off = max(_lift_off(body, side, first, end) for side, end in zip(SIDES, (left_off, rights[0]), strict=True))
+        land = min(lands[0][0], lands[1][0])
         if land - off < _frames(body, 0.1) or land >= body.num_frames - 1:
             continue
         yield _standing(body, speed, off, land)
@@ -190,6 +194,17 @@ def _stance(body: Motion, side: str, start: int, stop: int) -> tuple[float, floa
     toe_on = start + int(toe[0]) if len(toe) else start
     heel_off = start + int(heel[-1]) + 1 if len(heel) else toe_on
     return start, toe_on, min(heel_off, stop), stop
+
+
+def _lift_off(body: Motion, side: str, start: int, off: int) -> int:
+    """First frame, within the stance, from which the ball of the foot is off the ground.
+
+    A contact lasts until the tips of the toes leave; while the foot rolls over them, its ball has risen already.
+    """
+    heights = _sole_heights(body)[start : off + 1, 2 * SIDES.index(side) + 1]
+    up = heights > heights.min() + LIFTED_M
+    last_down = int(np.flatnonzero(~up)[-1])
+    return min(start + last_down + 1, off)
 
 
 def _sole_heights(motion: Motion) -> FloatArray:

@@ -14,7 +14,7 @@ from marey.locomotion._segment import performer_leg
 from marey.skeleton import HUMAN
 
 RIDGE: Final = 0.15  # [-] pulls personal offsets to the mean: one jump of a person counts for less than the law
-LEAP_S: Final = 0.2  # [s] who is in the air for longer leaps, for less he steps or runs
+LEAP_S: Final = 0.24  # [s] who is in the air for longer leaps, for less he steps or runs
 SHORTEST_LEAP_S: Final = 0.1  # [s] in the air, of leaps that are made
 SHORTEST_PIECE_S: Final = 0.02
 HIGHER: Final = 1.2  # [-] longest time in the air over the longest captured
