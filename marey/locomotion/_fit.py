@@ -3,179 +3,142 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, MissingFileError
+from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion._fit_standing import standing_row
+from marey.locomotion._fit_capture import Captured, Clips, Progress, capture_units
+from marey.locomotion._fit_flight import flight_heights
+from marey.locomotion._fit_standing import standing_rows_of
+from marey.locomotion._fit_tree import EXPLAINED, fit_tree, posture_columns, unit_table
 from marey.locomotion._gait_model import gait_arrays
+from marey.locomotion._jump_fit import fit_jumps
 from marey.locomotion._manifest import Manifest, load_manifest
-from marey.locomotion._model import EFFECTORS, GAITS, LocomotionModel
+from marey.locomotion._model import EFFECTORS, GAITS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import HUMAN_LEG, rounded
-from marey.locomotion._segment import NUM_FRAMES, Rejected, clip_units
+from marey.locomotion._segment import NUM_FRAMES
 from marey.locomotion._timing import gait_tables
-from marey.locomotion._units import Unit, mean_rotations, unit_rows
+from marey.locomotion._units import Unit, mean_rotations
 from marey.locomotion._units_lent import UnitTable, common_line, lent_units
-from marey.models import HierarchicalPCA, Units
-from marey.motion import Motion
 from marey.skeleton import HUMAN, joint_positions
 
-Progress = Callable[[int, int], None]  # clips done, clips in all
-AnyPath = str | os.PathLike[str]
-
-EXPLAINED: Final = (0.95, 0.999)  # of the main level; of the levels below, which cost next to nothing
-REACH: Final = (1.25, 1.2)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
-CALM: Final = ("neck", "head", "left_wrist", "right_wrist", "left_foot", "right_foot")
-CALM_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly noise
-LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Captured:
-    """What the clips gave."""
-
-    units: tuple[Unit, ...]
-    rejected: tuple[Rejected, ...]
+REACH: Final = (1.25, 1.1)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
 
 
 def fit_locomotion(
-    folder: AnyPath,
-    manifest: Manifest | AnyPath | None = None,
+    source: Clips,
+    manifest: Manifest | str | os.PathLike[str] | None = None,
     *,
     report: Progress | None = None,
     num_frames: int = NUM_FRAMES,
+    jumps: bool = True,
 ) -> LocomotionModel:
-    """Train a model of walking and running.
+    """Train a model of walking, running and jumping ([Glardon2005]_ part II).
 
     Args:
-        folder: where the clips of the manifest are; folders below it are searched too.
+        source: folder of the clips, library, or a function that gives the clip of a name.
         manifest: which clips train; that of the shipped model by default.
-        report: called after each clip.
+        report: called after each clip of the gaits.
         num_frames: of a motion unit.
+        jumps: fit jumps too, on the trials of :data:`TRIALS`.
 
     Raises:
         MissingFileError: a clip of the manifest is not there.
         InputError: nobody walks, or nobody runs.
     """
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
-    captured = capture_units(folder, plan, "train", report=report, num_frames=num_frames)
-    return fit_units(captured.units, plan)
+    captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
+    model = fit_units(captured.units, plan.default_style)
+    model = replace(model, info={**model.info, **capture_facts(captured)})
+    if not jumps:
+        return model
+    return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
 
 
-def capture_units(
-    folder: AnyPath,
-    plan: Manifest,
-    split: str,
-    *,
-    report: Progress | None = None,
-    num_frames: int = NUM_FRAMES,
-) -> Captured:
-    """Cut all clips of a split into units."""
-    from marey.io import load
-
-    files = clip_files(folder)
-    units: list[Unit] = []
-    rejected: list[Rejected] = []
-    clips = plan.clips(split)
-    for done, (group, clip) in enumerate(clips):
-        if clip not in files:
-            raise MissingFileError(f"{clip}.bvh", f"The manifest names it; look in {folder}.")
-        motion: Motion = load(files[clip], rate_hz=group.rate_hz)
-        found, left = clip_units(motion, group.subject, group.gait, num_frames=num_frames)
-        units += found
-        rejected += left
-        if report is not None:
-            report(done + 1, len(clips))
-    return Captured(tuple(units), tuple(rejected))
+def capture_facts(captured: Captured) -> dict[str, Any]:
+    """What became of the clips, as plain data for the model's file."""
+    return {
+        "clips": sorted({unit.clip for unit in captured.units}),
+        "num_units": len(captured.units),
+        "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
+        "notes": list(captured.notes),
+    }
 
 
-def clip_files(folder: AnyPath) -> dict[str, Path]:
-    """Motion files below a folder, by name without suffix."""
-    root = Path(folder)
-    if not root.is_dir():
-        raise MissingFileError(str(folder), "Give the folder of the clips.")
-    return {path.stem: path for path in sorted(root.rglob("*.bvh"))}
+def fit_units(
+    units: Sequence[Unit], default_style: Sequence[str] = (), *, explained: float = EXPLAINED[0]
+) -> LocomotionModel:
+    """Train a model of gaits from units that were cut already.
 
-
-def fit_units(units: Sequence[Unit], plan: Manifest) -> LocomotionModel:
-    """Train a model from units that were cut already."""
+    Args:
+        units: walks and runs of any number of people.
+        default_style: whose even mixture is the model's own style; all who showed both gaits by default.
+        explained: share of the variance that the main components keep.
+    """
     for gait in GAITS:
         if not any(unit.gait == gait for unit in units):
             raise InputError(f"no unit is a {gait}", "A model needs walks and runs")
     means = mean_rotations(np.concatenate([unit.wxyz for unit in units]))
     table = unit_table(units, means)
     people = tuple(dict.fromkeys(table.subjects))
-    lines = {gait: common_line(table, gait) for gait in GAITS}
-    whole = table.joined(lent_units(table, lines, posture_columns()))
-    standing = np.stack([standing_row([u for u in units if u.subject == person], means) for person in people])
+    standing = standing_rows_of(units, people, means)
     num_frames = units[0].num_frames
-    whole = whole.joined([_standing_table(standing, people, num_frames)])
-    tree = rounded(_fit_tree(whole, num_frames))
+    lines = {gait: common_line(table, gait) for gait in GAITS}
+    at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
+    whole = table.joined([*lent_units(table, lines, at_rest, posture_columns()), _standing_table(at_rest)])
+    tree = rounded(fit_tree(whole, explained=explained))
     limits = np.array([REACH[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
-    gaits = gait_arrays(tree, standing.astype(np.float32).astype(np.float64), means, limits, num_frames=num_frames)
-    tables = gait_tables(gaits, HUMAN, HUMAN_LEG)
-    frequencies = {name: getattr(tables, name).astype(np.float32).astype(np.float64) for name in tables._fields[:3]}
-    gaits = gaits._replace(frequency=frequencies["stance"], events=tables.events)
+    gaits, heights = _gaits(tree, single(standing), means, limits, num_frames)
     lent = np.array([[not table.rows_of(person, gait) for gait in GAITS] for person in people])
-    chosen = plan.default_style or tuple(p for k, p in enumerate(people) if not lent[k].any())
-    default = {person: 1.0 / len(chosen) for person in chosen}
-    info: dict[str, Any] = {"clips": sorted({unit.clip for unit in units}), "num_units": len(units)}
-    return LocomotionModel(HUMAN, HUMAN_LEG, people, default, gaits, tree, rest_heights(), frequencies, lent, {}, info)
-
-
-def unit_table(units: Sequence[Unit], means: FloatArray) -> UnitTable:
-    """Rows of units, flattened."""
-    rows = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
-    return UnitTable(
-        rows,
-        tuple(unit.subject for unit in units),
-        tuple(unit.gait for unit in units),
-        np.array([unit.speed_n for unit in units]),
+    return LocomotionModel(
+        skeleton=HUMAN,
+        leg_length_m=HUMAN_LEG,
+        styles=people,
+        default_style=_default(people, lent, default_style),
+        tree=tree,
+        rest_heights=rest_heights(),
+        lent=lent,
+        heights=heights,
+        **_timed(gaits),
     )
 
 
-def _standing_table(standing: FloatArray, people: tuple[str, ...], num_frames: int) -> UnitTable:
-    return UnitTable(np.tile(standing, (1, num_frames)), people, ("stand",) * len(people), np.zeros(len(people)))
+def _default(people: Sequence[str], lent: FloatArray, chosen: Sequence[str]) -> dict[str, float]:
+    """Even weights of those who were chosen, or who showed both gaits, or of everybody."""
+    both = [person for k, person in enumerate(people) if not lent[k].any()]
+    named = [person for person in chosen if person in people] or both or list(people)
+    return {person: 1.0 / len(named) for person in named}
 
 
-def _fit_tree(units: UnitTable, num_frames: int) -> Any:
-    from dataclasses import replace
-
-    from marey.models import Components, HierarchicalModel
-
-    scales = np.tile(column_weights(), num_frames)
-    scaled = Units(units.table * scales, units.subjects, units.gaits, units.speeds)
-    main_only = HierarchicalPCA(explained=EXPLAINED[0])
-    from marey.models import principal_components
-
-    count = principal_components(scaled.table, explained=main_only.explained).count
-    fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
-    main = fitted.main
-    unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
-    return replace(fitted, main=unscaled) if False else HierarchicalModel(unscaled, fitted.people)
+def _gaits(
+    tree: Any, standing: FloatArray, means: FloatArray, limits: FloatArray, num_frames: int
+) -> tuple[GaitArrays, FloatArray]:
+    """Arrays of the gaits, flights corrected, and the correction of the root's height in runs."""
+    raw = gait_arrays(tree, standing, means, limits, num_frames=num_frames)
+    heights = single(flight_heights(raw, HUMAN, HUMAN_LEG))
+    return gait_arrays(tree, standing, means, limits, num_frames=num_frames, heights=heights), heights
 
 
-def column_weights() -> FloatArray:
-    """Weight ``(D,)`` of the columns of a unit in the components: noisy joints count less."""
-    weights = np.ones(3 + 3 * HUMAN.num_joints)
-    for name in CALM:
-        j = HUMAN.index(name)
-        weights[3 + 3 * j : 6 + 3 * j] = CALM_WEIGHT
-    return weights
+def _timed(gaits: GaitArrays) -> dict[str, Any]:
+    """Arrays with their tables of events and frequencies, and the frequencies of all timings."""
+    tables = gait_tables(gaits, HUMAN, HUMAN_LEG)
+    frequencies = {name: single(getattr(tables, name)) for name in tables._fields[:3]}
+    timed = gaits._replace(frequency=frequencies["stance"], events=single(tables.events))
+    return {"gaits": timed, "frequencies": frequencies}
 
 
-def posture_columns() -> FloatArray:
-    """One for the columns ``(D,)`` of a person's posture, zero for root and legs."""
-    columns = np.zeros(3 + 3 * HUMAN.num_joints)
-    for j, name in enumerate(HUMAN.names):
-        if not name.endswith(LEG_PARTS):
-            columns[3 + 3 * j : 6 + 3 * j] = 1.0
-    return columns
+def single(array: FloatArray) -> FloatArray:
+    """Round to single precision, as a file holds it."""
+    return array.astype(np.float32).astype(np.float64)
+
+
+def _standing_table(at_rest: dict[str, FloatArray]) -> UnitTable:
+    people = tuple(at_rest)
+    return UnitTable(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
 
 
 def rest_heights() -> FloatArray:

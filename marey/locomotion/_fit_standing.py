@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,26 +11,85 @@ from marey.base import FloatArray
 from marey.lie import SO3
 from marey.locomotion._model_file import HUMAN_LEG
 from marey.locomotion._units import Unit, mean_rotations, unit_rows
+from marey.motion import Motion, centre_of_mass
 from marey.skeleton import HUMAN, joint_positions
 
 KNEE_RAD: Final = float(np.deg2rad(12.0))  # legs reach 99.4 % of their length: soft knees, room for foot plants
+BALANCE: Final = 0.38  # [-] of the way from ankle to ball: where people stand
+PROBE_RAD: Final = 0.01
+HEAD_M: Final = 0.03  # [m] how far the head of a standing body is ahead of its pelvis
+STEPS: Final = 4  # of secants that have settled after three
 LOWER: Final = ("pelvis", "hip", "knee", "ankle", "foot")
 
 
-def standing_row(units: Sequence[Unit], means: FloatArray) -> FloatArray:
+def standing_rows_of(units: Sequence[Unit], people: Sequence[str], means: FloatArray) -> FloatArray:
+    """Rows ``(K, D)`` of people at rest; who was only seen running stands as the others do on average."""
+    walks = [unit for unit in units if unit.gait == "walk"]
+    own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
+    return np.stack([standing_row(own[person], means) for person in people])
+
+
+def standing_row(walks: Sequence[Unit], means: FloatArray) -> FloatArray:
     """Row ``(D,)`` of a person at rest: feet flat under the hips, soft knees, the upper body as it is on average.
 
-    The upper body is the mean over the person's walks (runs where there are none), made alike on both sides.
+    The upper body is the mean over the walks, made alike on both sides.
     """
-    walks = [unit for unit in units if unit.gait == "walk"] or list(units)
     wxyz = symmetric(mean_rotations(np.concatenate([unit.wxyz for unit in walks])))
+    spine = HUMAN.index("spine1")
+    wxyz[spine] = (SO3(wxyz[0]) @ SO3(wxyz[spine])).wxyz
     for j, name in enumerate(HUMAN.names):
         if name.endswith(LOWER):
             wxyz[j] = SO3.exp(_bend(name)).wxyz
+    wxyz = balanced(wxyz)
     root = np.zeros((1, 3))
     ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
     root[0, 1] = HUMAN.rest_positions()[HUMAN.index("right_ankle"), 1] - ankle
     return unit_rows(root / HUMAN_LEG, wxyz[None], means)[0]
+
+
+def balanced(wxyz: FloatArray) -> FloatArray:
+    """Straighten a standing pose ``(J, 4)``: its head over its pelvis, its centre of mass over its feet."""
+    spine = HUMAN.index("spine1")
+    upright = _solved(wxyz, lambda pose, angle: _pitched(pose, {spine: angle}), _head_ahead, HEAD_M)
+    legs = [(HUMAN.index(f"{side}_hip"), HUMAN.index(f"{side}_ankle")) for side in ("left", "right")]
+    signs = {joint: sign for pair in legs for joint, sign in zip(pair, (1.0, -1.0), strict=True)}
+    return _solved(
+        upright, lambda pose, angle: _pitched(pose, {j: sign * angle for j, sign in signs.items()}), _over_feet, BALANCE
+    )
+
+
+def _solved(
+    pose: FloatArray,
+    turn: Callable[[FloatArray, float], FloatArray],
+    measure: Callable[[FloatArray], float],
+    goal: float,
+) -> FloatArray:
+    """Turn a pose until a measure of it reaches a goal, by secants."""
+    for _ in range(STEPS):
+        here, there = measure(pose), measure(turn(pose, PROBE_RAD))
+        pose = turn(pose, PROBE_RAD * (goal - here) / (there - here))
+    return pose
+
+
+def _pitched(wxyz: FloatArray, angles: Mapping[int, float]) -> FloatArray:
+    """Pitch some joints by angles [rad] about the parent's axis across."""
+    out = wxyz.copy()
+    for joint, angle in angles.items():
+        out[joint] = (SO3.exp(np.array([angle, 0.0, 0.0])) @ SO3(out[joint])).wxyz
+    return out
+
+
+def _head_ahead(wxyz: FloatArray) -> float:
+    """How far [m] the head is ahead of the pelvis."""
+    positions = joint_positions(HUMAN, np.zeros((1, 3)), wxyz[None])[0]
+    return float(positions[HUMAN.index("head"), 2] - positions[0, 2])
+
+
+def _over_feet(wxyz: FloatArray) -> float:
+    """Where the centre of mass is between ankles (0) and balls of the feet (1)."""
+    motion = Motion(HUMAN, 1.0, np.zeros((1, 3)), SO3(wxyz[None]))
+    ankle, ball = (motion.joint_positions()[0, HUMAN.index(f"right_{part}"), 2] for part in ("ankle", "foot"))
+    return float((centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle))
 
 
 def _bend(name: str) -> FloatArray:

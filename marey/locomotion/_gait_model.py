@@ -21,7 +21,13 @@ def speed_grid(fastest: float) -> FloatArray:
 
 
 def gait_arrays(
-    tree: HierarchicalModel, standing: FloatArray, means: FloatArray, limits: FloatArray, *, num_frames: int
+    tree: HierarchicalModel,
+    standing: FloatArray,
+    means: FloatArray,
+    limits: FloatArray,
+    *,
+    num_frames: int,
+    heights: FloatArray | None = None,
 ) -> GaitArrays:
     r"""Multiply a tree out.
 
@@ -37,6 +43,8 @@ def gait_arrays(
         means: ``(J, 4)`` wxyz.
         limits: ``(2,)`` [1/s] fastest walk and run.
         num_frames: of a unit.
+        heights: ``(K, 2, N)`` over leg length: correction of the root's height in runs, level and per speed, by which
+            flights fall freely.
     """
     people = tuple(tree.people)
     columns = standing.shape[1]
@@ -53,6 +61,9 @@ def gait_arrays(
             line = collapsed.bases[person, gait] + law.offset @ lifting
             base[k, t] = line.reshape(num_frames, columns)
             lift[k, t, 0] = (law.slope @ lifting).reshape(num_frames, columns)
+            if heights is not None and gait == "run":
+                base[k, t, :, 1] += heights[k, 0]
+                lift[k, t, 0, :, 1] += heights[k, 1]
             lift[k, t, 1] = standing[k] - base[k, t]
             slowest[k, t], power = law.slowest, law.power
     rest = np.broadcast_to([0.0, 1.0], (*shape, SCORES)).copy()

@@ -72,8 +72,11 @@ class GaitArrays(NamedTuple):
     def row(self, speed_n: float, run: float, weights: ArrayLike) -> FloatArray:
         """Rows ``(N, D)`` of the unit at a normalised speed [1/s], share of running and weights ``(K,)`` of styles."""
         shares = self.shares(run, weights)
-        rows = self.base + np.einsum("ktc,ktcnd->ktnd", self.scores(speed_n), self.lift)
-        return np.einsum("kt,ktnd->nd", shares, rows)
+        scores = self.scores(speed_n)
+        total = np.zeros_like(self.base[0, 0])
+        for k, t in np.argwhere(shares > 0.0):
+            total += shares[k, t] * (self.base[k, t] + np.tensordot(scores[k, t], self.lift[k, t], axes=1))
+        return total
 
     def frequency_at(self, speed_n: float, run: float, weights: ArrayLike) -> float:
         """Cycles per second [Hz] on the model's own legs."""
@@ -105,6 +108,7 @@ class LocomotionModel:
     rest_heights: FloatArray  # (4,) of EFFECTORS above the floor, over leg length
     frequencies: Mapping[str, FloatArray]  # (K, 2, G) [Hz] by timing
     lent: BoolArray  # (K, 2) this person never showed this gait: it is the common one in the person's posture
+    heights: FloatArray  # (K, 2, N) over leg length: what the root's height in runs was corrected by
     jumps: Mapping[str, Any] = field(default_factory=dict[str, Any])
     info: Mapping[str, Any] = field(default_factory=dict[str, Any])  # clips, settings and figures of the fit
 
@@ -135,6 +139,15 @@ class LocomotionModel:
         if weights.sum() <= 0.0:
             raise InputError("all style weights are zero", "Give one style a positive weight")
         return weights / weights.sum()
+
+    @property
+    def default_weights(self) -> FloatArray:
+        """Weights ``(K,)`` of the model's own mixture of styles."""
+        return self.weights(None)
+
+    def arrays(self, timing: str = "stance") -> GaitArrays:
+        """Same as :meth:`timed`."""
+        return self.timed(timing)
 
     def timed(self, timing: str) -> GaitArrays:
         """Return the arrays with the cycle frequencies of a timing: ``"stance"``, ``"glardon"`` or ``"inman"``."""

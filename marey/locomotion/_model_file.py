@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,18 +10,19 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError
+from marey.base import FloatArray, InputError, MareyError, TensorFormat
 from marey.locomotion._gait_model import gait_arrays
-from marey.locomotion._model import GAITS, LocomotionModel
+from marey.locomotion._model import GAITS, TIMINGS, LocomotionModel
 from marey.models import Components, HierarchicalModel, SpeedLaw
 from marey.models._hierarchy import Leaf, Person  # the two parts of a tree that are only ever made by a fit or a file
-from marey.skeleton import HUMAN, Skeleton
+from marey.skeleton import HUMAN
 
 SHIPPED: Final = Path(__file__).parents[1] / "samples" / "locomotion.safetensors"
-VERSION: Final = 1  # raise it when a reader of the old version would misread a new file
-MAX_BYTES: Final = 1 << 28
-FORMAT: Final = "marey-locomotion"
+FORMAT: Final = TensorFormat(
+    "marey-locomotion", "locomotion model", 1, "Give a file that `marey fit locomotion` wrote, or write it again."
+)
 JUMP_PREFIX: Final = "jump/"
+TIMING_PREFIX: Final = "frequency/"
 
 AnyPath = str | os.PathLike[str]
 Tensors = dict[str, NDArray[Any]]
@@ -36,46 +36,37 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
         FormatError: the file is damaged, holds something else, or was written by a newer marey.
     """
     file = SHIPPED if path is None else Path(path)
-    tensors, facts = _read(file)
+    tensors, facts = FORMAT.read(file)
     try:
         return _restored(tensors, facts)
     except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        text = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
-        raise _broken(file, f"a damaged model: {' '.join(text.split())[:200]}") from error
+        raise FORMAT.damaged(file, error) from error
 
 
 def write_model(model: LocomotionModel, path: AnyPath) -> None:
     """Write a model that :func:`load_model` gives back; the same model makes the same bytes."""
-    from safetensors.numpy import save
-
-    if Path(path).suffix != ".safetensors":
-        raise InputError(f"'{Path(path).name}' is no name for a model file", "End it in .safetensors")
-    if not Path(path).parent.is_dir():
-        raise MissingFileError(str(Path(path).parent), "Make the folder first.")
     tensors = _tree_tensors(model.tree)
     tensors |= {
         "standing": stored(standing_rows(model)),
         "means": model.gaits.means,
         "limits": model.gaits.limits,
         "events": stored(model.gaits.events),
+        "heights": stored(model.heights),
         "lent": model.lent.astype(np.uint8),
         "rest_heights": model.rest_heights,
         "scale": np.array([model.leg_length_m / HUMAN_LEG]),
     }
-    tensors |= {f"frequency/{name}": stored(table) for name, table in model.frequencies.items()}
+    tensors |= {f"{TIMING_PREFIX}{name}": stored(table) for name, table in model.frequencies.items()}
     for kind, jump in model.jumps.items():
         tensors |= {f"{JUMP_PREFIX}{kind}/{name}": array for name, array in jump.to_arrays().items()}
     facts = {
-        "format": FORMAT,
-        "model_version": VERSION,
         "styles": list(model.styles),
         "default_style": dict(model.default_style),
         "num_frames": int(model.gaits.base.shape[2]),
+        "jumps": list(model.jumps),
         "info": dict(model.info),
     }
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    Path(path).write_bytes(save(packed, metadata={"marey": text}))
+    FORMAT.write(Path(path), tensors, facts)
 
 
 def standing_rows(model: LocomotionModel) -> FloatArray:
@@ -168,84 +159,37 @@ def _double(array: NDArray[Any]) -> FloatArray:
 
 def _restored(tensors: Tensors, facts: Mapping[str, Any]) -> LocomotionModel:
     styles = tuple(str(name) for name in facts["styles"])
+    scale = float(tensors["scale"][0])
+    skeleton, leg_m = HUMAN if scale == 1.0 else HUMAN.scaled(scale), HUMAN_LEG * scale
     tree = _tree(tensors, list(styles))
-    skeleton: Skeleton = HUMAN.scaled(float(tensors["scale"][0])) if float(tensors["scale"][0]) != 1.0 else HUMAN
-    frames = int(facts["num_frames"])
-    gaits = gait_arrays(
-        tree,
-        _double(tensors["standing"]),
-        _double(tensors["means"]),
-        _double(tensors["limits"]),
-        num_frames=frames,
-    )
-    frequencies = {
-        name.removeprefix("frequency/"): _double(t) for name, t in tensors.items() if name.startswith("frequency/")
-    }
-    gaits = gaits._replace(events=_double(tensors["events"]), frequency=frequencies["stance"])
+    named = ("standing", "means", "limits", "heights", "events", "rest_heights")
+    standing, means, limits, heights, events, rest = (_double(tensors[name]) for name in named)
+    gaits = gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]), heights=heights)
+    found = {name: _double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
+    gaits = gaits._replace(events=events, frequency=found["stance"])
     return LocomotionModel(
         skeleton,
-        HUMAN_LEG * float(tensors["scale"][0]),
+        leg_m,
         styles,
         {str(name): float(weight) for name, weight in facts["default_style"].items()},
         gaits,
         tree,
-        _double(tensors["rest_heights"]),
-        frequencies,
+        rest,
+        found,
         np.asarray(tensors["lent"], dtype=np.bool_),
-        _jumps(tensors),
+        heights,
+        _jumps(tensors, facts),
         cast(Mapping[str, Any], facts["info"]),
     )
 
 
-def _jumps(tensors: Tensors) -> dict[str, Any]:
+def _jumps(tensors: Tensors, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Jump models by kind; none in a file without them."""
-    kinds = dict.fromkeys(name.split("/")[1] for name in tensors if name.startswith(JUMP_PREFIX))
-    if not kinds:
-        return {}
-    from marey.locomotion._jump_model import JumpModel
-
     found: dict[str, Any] = {}
-    for kind in kinds:
+    for kind in facts["jumps"]:
+        from marey.locomotion._jump_model import JumpModel
+
         start = f"{JUMP_PREFIX}{kind}/"
         arrays = {name.removeprefix(start): array for name, array in tensors.items() if name.startswith(start)}
-        found[kind] = JumpModel.from_arrays(arrays)
+        found[str(kind)] = JumpModel.from_arrays(arrays)
     return found
-
-
-def _read(path: Path) -> tuple[Tensors, Mapping[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise MissingFileError(str(path))
-    if path.stat().st_size > MAX_BYTES:
-        raise _broken(path, f"{path.stat().st_size} bytes; the limit is {MAX_BYTES}")
-    try:
-        with cast(Any, safe_open(str(path), framework="np")) as file:
-            metadata: dict[str, str] = file.metadata() or {}
-            facts = _checked(json.loads(metadata.get("marey", "{}")), path)
-            tensors: Tensors = {name: file.get_tensor(name) for name in cast(list[str], file.keys())}
-    except MareyError:
-        raise
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise _broken(path, f"not a readable safetensors file: {first}") from error
-    return tensors, facts
-
-
-def _checked(facts: Any, path: Path) -> Mapping[str, Any]:
-    known = cast(dict[str, Any], facts) if isinstance(facts, dict) else {}
-    if known.get("format") != FORMAT:
-        raise _broken(
-            path, "a safetensors file, but no locomotion model", "Give one that `marey fit locomotion` wrote."
-        )
-    version: Any = known.get("model_version")
-    if not isinstance(version, int) or version < 1:
-        raise _broken(path, "a locomotion model without a version")
-    if version > VERSION:
-        what = f"model version {version}; this marey reads versions up to {VERSION}"
-        raise _broken(path, what, "Upgrade marey: pip install --upgrade marey")
-    return known
-
-
-def _broken(path: Path, what: str, fix: str = "Fit and save the model again.") -> FormatError:
-    return FormatError(what, str(path), 0, fix)

@@ -14,11 +14,14 @@ from marey.skeleton import Skeleton
 INMAN: Final = 0.743  # [Hz s^1/2] cycles per second of a walk are this times the root of the normalised speed
 PATH_FACTORS: Final = (2.0, 3.0)  # path of a cycle over the gap of the heels: walk, run; [Glardon2005]_ §III.1.3.1
 STEP_POWER: Final = 0.4  # of the step length below the slowest captured speed
-DELTA: Final = 0.4  # [-] how far between lowest and window ends a foot counts as down; [Glardon2005]_ §III.2.3
-WINDOWS: Final = (  # phases that enclose a plant: ankle, toe of the right foot; the left's are half a cycle later
-    ((-0.03, 0.50), (0.00, 0.66)),
-    ((-0.03, 0.28), (-0.02, 0.36)),
+CENTRES: Final = (  # phases at which ankle and toe surely stand, of the right foot; the left's are half a cycle later
+    ((0.12, 0.32), (0.18, 0.46)),
+    ((0.06, 0.15), (0.08, 0.20)),
 )
+BEGUN: Final = 0.6  # [-] of its speed in stance: an ankle that goes back with the ground this well has come down
+ENDED: Final = 0.8  # [-] one that does no better has left
+TOE_DOWN: Final = 0.2  # [-] of its height at the heel strike: a toe below has come down
+FINE: Final = 8  # points looked at for every frame
 
 
 class GaitTables(NamedTuple):
@@ -36,47 +39,66 @@ def effector_paths(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_
     return rows_positions(rows, means, skeleton, leg_length_m)[:, joints]
 
 
-def plant_window(heights: FloatArray, begin: float, end: float, delta: float = DELTA) -> tuple[float, float]:
-    r"""Phases at which a point of a cyclic height curve ``(N,)`` comes down and leaves, within a window.
+def stance_spans(paths: FloatArray, run: bool, side: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Phases between which ankle and toe of a foot (0 right, 1 left) stand, from effector paths ``(N, 4, 3)``.
 
-    .. math:: \epsilon = \min + \delta\,(\tfrac12(h_b + h_e) - \min)
-
-    The adaptive threshold of [Glardon2005]_ §III.2.3, with crossings between frames by a straight line.
+    A planted point goes back evenly in the carriage's frame. Round the middle of its stance the span reaches as far
+    as the point keeps up 0.6 (coming) and 0.8 (leaving) of that speed. A ratio needs no threshold of height, so it
+    holds from a run down to the smallest step. The toe must have come down besides.
     """
-    count = len(heights)
-    phases = np.linspace(begin, end, 8 * count)
-    curve = np.interp(phases % 1.0, np.arange(count + 1) / count, np.append(heights, heights[0]))
-    low = float(curve.min())
-    down = np.flatnonzero(curve <= low + delta * (0.5 * float(curve[0] + curve[-1]) - low))
-    return (float(phases[down[0]]), float(phases[down[-1]])) if len(down) else (begin, end)
+    count = len(paths)
+    phases = np.arange(-FINE * count // 4, FINE * count) / (FINE * count) + 0.5 * side
+    back = -0.5 * count * (np.roll(paths[..., 2], -1, axis=0) - np.roll(paths[..., 2], 1, axis=0))
+    spans: list[tuple[float, float]] = []
+    for part in (0, 1):
+        speed = _cyclic(back[:, 2 * side + part], phases)
+        begin, end = (c + 0.5 * side for c in CENTRES[int(run)][part])
+        middle = float(np.median(speed[(phases >= begin) & (phases <= end)]))
+        late = phases[(phases < begin) & (speed < BEGUN * middle)]
+        early = phases[(phases > end) & (speed < ENDED * middle)]
+        spans.append((float(late[-1]) if len(late) else begin, float(early[0]) if len(early) else end))
+    return spans[0], (_toe_down(paths[:, 2 * side + 1, 1], spans[1], 0.5 * side), spans[1][1])
+
+
+def _toe_down(heights: FloatArray, span: tuple[float, float], strike: float) -> float:
+    """Phase at which a toe ``(N,)`` is down, not before it stands still."""
+    level = float(np.median(_cyclic(heights, np.linspace(*span, FINE * len(heights)))))
+    high = float(_cyclic(heights, np.array([strike]))[0])
+    phases = np.linspace(strike, span[1], FINE * len(heights))
+    down = phases[_cyclic(heights, phases) <= level + TOE_DOWN * max(high - level, 0.0)]
+    return max(float(down[0]) if len(down) else span[0], span[0])
+
+
+def _cyclic(values: FloatArray, phases: FloatArray) -> FloatArray:
+    count = len(values)
+    return np.interp(phases % 1.0, np.arange(count + 1) / count, np.append(values, values[0]))
 
 
 def unit_events(paths: FloatArray, run: bool) -> FloatArray:
-    """Phases ``(8,)`` of the foot events of a unit from its effector paths ``(N, 4, 3)``, ordered within each foot."""
+    """Phases ``(8,)`` of the foot events of a unit from its effector paths ``(N, 4, 3)``, in order within each foot."""
     events = np.zeros(len(EVENTS))
     for side in (0, 1):
-        spans: list[tuple[float, float]] = []
-        for part in (0, 1):
-            begin, end = WINDOWS[int(run)][part]
-            spans.append(plant_window(paths[:, 2 * side + part, 1], begin + 0.5 * side, end + 0.5 * side))
-        (heel, lift), (toe, off) = spans
+        (heel, lift), (toe, off) = stance_spans(paths, run, side)
         toe = max(toe, heel)
-        lift = max(lift, toe + 1e-3)
+        lift = max(lift, toe)
         events[4 * side : 4 * side + 4] = heel, toe, lift, max(off, lift)
     return events
 
 
 def stance_path(paths: FloatArray, events: FloatArray) -> float:
-    """How far [m] the planted feet go back in the carriage's frame, per cycle: mean of ``-dz/dphase`` in stance."""
+    """How far [m] the ground goes back under the planted feet per cycle: mean of ``-dz/dphase`` in stance.
+
+    From toe down to toe off the foot stands on that of its two points which stands stiller: the ankle (with the
+    heel) goes forward as soon as the heel lifts. Before the toe is down, the foot rolls over its heel.
+    """
     count = len(paths)
-    phases = np.arange(count) / count
+    phases = np.arange(FINE * count) / (FINE * count)
     back = -0.5 * count * (np.roll(paths[..., 2], -1, axis=0) - np.roll(paths[..., 2], 1, axis=0))
     found: list[FloatArray] = []
     for side in (0, 1):
-        heel, _, lift, off = events[4 * side : 4 * side + 4]
-        for effector, begin, end in ((2 * side, heel, lift), (2 * side + 1, lift, off)):
-            inside = ((phases - begin) % 1.0) < max(end - begin, 0.0)
-            found.append(back[inside, effector])
+        stiller = _cyclic(back[:, 2 * side : 2 * side + 2].max(axis=1), phases)
+        toe, off = events[4 * side + 1], events[4 * side + 3]
+        found.append(stiller[((phases - toe) % 1.0) < max(off - toe, 0.0)])
     planted = np.concatenate(found)
     return float(planted.mean()) if len(planted) else 0.0
 

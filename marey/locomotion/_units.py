@@ -47,7 +47,7 @@ def unit_rows(root: FloatArray, wxyz: FloatArray, means: FloatArray) -> FloatArr
 
 
 def unwrapped(logs: FloatArray) -> FloatArray:
-    r"""Rotation vectors ``(N, J, 3)`` whose branch follows the frame before: :math:`v \leftarrow v (1 - 2\pi/\|v\|)`."""
+    r"""Rotation vectors ``(N, J, 3)`` that follow the frame before: :math:`v \leftarrow v (1 - 2\pi/\|v\|)`."""
     out = logs.copy()
     for i in range(1, len(out)):
         far = np.linalg.norm(out[i] - out[i - 1], axis=-1) > np.pi

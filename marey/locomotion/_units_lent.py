@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._model import GAITS
 
-MIN_UNITS = 3  # of one gait of one person; fewer count as none for the common line
+SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
+BETWEEN: Final = 1.0  # [-] variance between persons over that of one person at one speed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,7 @@ class CommonLine:
     """How everybody changes with speed in one gait: shared slope, and the range that was captured."""
 
     slope: FloatArray  # (p,) [s]
-    mean: FloatArray  # (p,) mean of the persons at `speed`
+    mean: FloatArray  # (p,) of everybody at `speed`
     speed: float  # [1/s]
     slowest: float  # [1/s]
     fastest: float  # [1/s]
@@ -53,51 +55,58 @@ class CommonLine:
 
 
 def common_line(units: UnitTable, gait: str) -> CommonLine:
-    r"""Fit one slope to all persons, each with an offset of their own.
+    r"""Fit one slope to everybody, each person with an offset that is random.
 
-    .. math:: a = \frac{\sum_k \sum_{i \in k} (s_i - \bar s_k)(\theta_i - \bar\theta_k)}
-                       {\sum_k \sum_{i \in k} (s_i - \bar s_k)^2}
+    .. math:: \theta_i - \lambda_k\bar\theta_k = (1 - \lambda_k)\,b + a\,(s_i - \lambda_k\bar s_k) + \epsilon_i, \qquad
+              \lambda_k = 1 - (1 + n_k\,\rho)^{-1/2}
+
+    with :math:`\rho` the variance between persons over that within one: the random-effects estimator, which weighs how
+    persons change against how they differ. All slopes within persons alone (:math:`\rho\to\infty`) are too flat where
+    everybody was captured in a narrow range of speeds.
     """
     people = [s for s in dict.fromkeys(units.subjects) if units.rows_of(s, gait)]
-    top, bottom = np.zeros(units.table.shape[1]), 0.0
-    centres: list[tuple[FloatArray, float]] = []
+    design: list[FloatArray] = []
+    values: list[FloatArray] = []
     for person in people:
         rows = units.rows_of(person, gait)
         speeds, table = units.speeds[rows], units.table[rows]
-        top += (speeds - speeds.mean()) @ (table - table.mean(axis=0))
-        bottom += float(np.square(speeds - speeds.mean()).sum())
-        centres.append((table.mean(axis=0), float(speeds.mean())))
-    slope = top / bottom if bottom > 0.0 else top
-    speed = float(np.mean([s for _, s in centres]))
-    mean = np.mean([row + (speed - s) * slope for row, s in centres], axis=0)
+        part = 1.0 - 1.0 / np.sqrt(1.0 + len(rows) * BETWEEN)
+        design.append(np.stack([np.full(len(rows), 1.0 - part), speeds - part * speeds.mean()], axis=1))
+        values.append(table - part * table.mean(axis=0))
+    solved = np.linalg.lstsq(np.concatenate(design), np.concatenate(values), rcond=None)[0]
     every = units.speeds[[i for i, g in enumerate(units.gaits) if g == gait]]
     slowest, fastest = np.percentile(every, [2.0, 98.0])
-    return CommonLine(slope, mean, speed, float(slowest), float(fastest))
+    speed = float(every.mean())
+    return CommonLine(solved[1], solved[0] + speed * solved[1], speed, float(slowest), float(fastest))
 
 
-def lent_units(units: UnitTable, lines: dict[str, CommonLine], posture: FloatArray) -> list[UnitTable]:
+def lent_units(
+    units: UnitTable, lines: dict[str, CommonLine], standing: dict[str, FloatArray], posture: FloatArray
+) -> list[UnitTable]:
     """Units that stand in for what was not captured.
 
     A person with a gait gets two units on the common slope through the person's mean, at the slowest speed that
     anybody showed and as far above the mean: they weigh as two captures, so a wide range of own speeds decides and a
-    narrow one yields. A person without a gait gets the common gait, moved by ``posture @`` the offset of the other.
+    narrow one yields. A person without a gait gets the common gait, moved by the mean posture of the other gait. Runs
+    slower than anybody showed shrink towards standing in proportion to speed: people then keep their cadence.
 
     Args:
         units: captured units, without standing.
         lines: common line by gait.
-        posture: ``(p,)`` 1 for columns whose mean over the cycle belongs to a person's posture, else 0.
+        standing: row ``(p,)`` of each person at rest.
+        posture: ``(D,)`` 1 for columns whose mean over the cycle belongs to a person's posture, else 0.
     """
     lent: list[UnitTable] = []
     for person in dict.fromkeys(units.subjects):
-        for gait in GAITS:
-            if gait not in lines:
-                continue
+        for gait, line in lines.items():
             rows = units.rows_of(person, gait)
-            line = lines[gait]
             if rows:
-                lent.append(_prior(units.table[rows], units.speeds[rows], line, person, gait))
+                found = _prior(units.table[rows], units.speeds[rows], line, person, gait)
             else:
-                lent.append(_borrowed(units, lines, posture, person, gait))
+                found = _borrowed(units, lines, posture, person, gait)
+            lent.append(found)
+            if gait == "run":
+                lent.append(_slow_run(found, line, standing[person]))
     return lent
 
 
@@ -106,6 +115,14 @@ def _prior(table: FloatArray, speeds: FloatArray, line: CommonLine, person: str,
     reach = max(speed - line.slowest, 0.25 * (line.fastest - line.slowest))
     at = np.array([speed - reach, speed + reach])
     return UnitTable(centre + (at - speed)[:, None] * line.slope, (person,) * 2, (gait,) * 2, at)
+
+
+def _slow_run(run: UnitTable, line: CommonLine, standing: FloatArray) -> UnitTable:
+    """A run at a part of the slowest speed: that part of the way from standing to the slowest run."""
+    slope = (run.table[-1] - run.table[0]) / (run.speeds[-1] - run.speeds[0])
+    slowest = run.table[0] + (line.slowest - run.speeds[0]) * slope
+    table = standing + SLOW_RUN * (slowest - standing)
+    return UnitTable(table[None], run.subjects[:1], run.gaits[:1], np.array([SLOW_RUN * line.slowest]))
 
 
 def _borrowed(units: UnitTable, lines: dict[str, CommonLine], posture: FloatArray, person: str, gait: str) -> UnitTable:

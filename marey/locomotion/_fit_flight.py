@@ -1,0 +1,105 @@
+"""Flights of runs that fall as bodies fall: the root's height, corrected where averages of runs floated or plunged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.lie import SO3
+from marey.locomotion._model import GAITS, GaitArrays
+from marey.locomotion._timing import effector_paths, stance_path, unit_events
+from marey.locomotion._units import rows_root, rows_wxyz
+from marey.motion import Motion, centre_of_mass
+from marey.skeleton import Skeleton
+
+GRAVITY: Final = 9.81  # [m/s²]
+NUM_SPEEDS: Final = 12  # at which flights are corrected, from the slowest run to the fastest, denser below
+STANCE_WEIGHT: Final = 30.0  # [1/m] a centimetre off its height in stance counts as much as 0.3 g in flight
+SMOOTH_WEIGHT: Final = 0.15  # [-] of a change of the root's acceleration in stance
+RUN: Final = GAITS.index("run")
+
+
+class Flights(NamedTuple):
+    """A running unit's flights: phases, and how its centre of mass moves up and down."""
+
+    spans: tuple[tuple[float, float], tuple[float, float]]  # toe off to the other foot's strike, unwrapped
+    heights: FloatArray  # (N,) [m] of the centre of mass
+    frequency: float  # [Hz]
+
+    def frames(self, *, margin: int = 0) -> FloatArray:
+        """Whether each frame ``(N,)`` is in flight, ``margin`` frames away from both ends."""
+        count = len(self.heights)
+        phases = np.arange(count) / count
+        inside = np.zeros(count, dtype=np.bool_)
+        for begin, end in self.spans:
+            inset = margin / count
+            inside |= ((phases - begin - inset) % 1.0) < max(end - begin - 2.0 * inset, 0.0)
+        return inside
+
+    def accelerations(self) -> FloatArray:
+        """Vertical acceleration ``(N,)`` [m/s²] of the centre of mass."""
+        return _second(len(self.heights)) @ self.heights * (len(self.heights) * self.frequency) ** 2
+
+
+def unit_flights(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_m: float, speed_mps: float) -> Flights:
+    """Measure the flights of the rows ``(N, D)`` of a run at a speed."""
+    paths = effector_paths(rows, means, skeleton, leg_m)
+    events = unit_events(paths, run=True)
+    motion = Motion(skeleton, 1.0, rows_root(rows, leg_m), SO3(rows_wxyz(rows, means)))
+    spans = ((float(events[3]), float(events[4])), (float(events[7]), float(events[0]) + 1.0))
+    return Flights(spans, centre_of_mass(motion)[:, 1], speed_mps / stance_path(paths, events))
+
+
+def fall(flights: Flights) -> float:
+    """Mean vertical acceleration [m/s²] of the centre of mass in flight, first and last frames left out."""
+    inside = flights.frames(margin=1)
+    return float(flights.accelerations()[inside].mean()) if inside.any() else -GRAVITY
+
+
+def flight_heights(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> FloatArray:
+    """Corrections ``(K, 2, N)`` over leg length of the runs' root heights: level part, and part per unit of speed."""
+    num_styles = len(gaits.base)
+    heights: list[FloatArray] = []
+    for k in range(num_styles):
+        slowest, fastest = float(gaits.slowest[k, RUN]), float(gaits.limits[RUN])
+        speeds = slowest + (fastest - slowest) * np.linspace(0.0, 1.0, NUM_SPEEDS) ** 1.5
+        units = [gaits.row(float(s), 1.0, np.eye(num_styles)[k]) for s in speeds]
+        found = [
+            unit_flights(rows, gaits.means, skeleton, leg_m, float(s) * leg_m)
+            for rows, s in zip(units, speeds, strict=True)
+        ]
+        heights.append(height_line(found, speeds) / leg_m)
+    return np.stack(heights)
+
+
+def height_line(flights: Sequence[Flights], speeds: FloatArray) -> FloatArray:
+    r"""Changes ``(2, N)`` [m] of the root's height, level and per speed, that let the body fall freely in flight.
+
+    .. math:: \min_{\delta_0, \delta_1} \sum_s \sum_{flight} \Big(\frac{\ddot y_s + \ddot\delta_s}{g} + 1\Big)^2
+              + \sum_{stance} (w_h\,\delta_s)^2 + \Big(w_a \frac{\ddot\delta_s}{g}\Big)^2, \qquad
+              \delta_s = \delta_0 + s\,\delta_1
+
+    A line in speed, as everything else in the model; so it holds within a tenth or so, not exactly.
+    """
+    rows: list[FloatArray] = []
+    wanted: list[FloatArray] = []
+    count = len(flights[0].heights)
+    for flight, s in zip(flights, speeds, strict=True):
+        second = _second(count) * (count * flight.frequency) ** 2 / GRAVITY
+        flying, near = flight.frames(), flight.frames(margin=-1)
+        part = [second[flying], STANCE_WEIGHT * np.eye(count)[~near], SMOOTH_WEIGHT * second[~flying]]
+        block = np.concatenate(part)
+        rows.append(np.concatenate([block, s * block], axis=1))
+        goal = np.zeros(len(block))
+        goal[: len(part[0])] = -1.0 - part[0] @ flight.heights
+        wanted.append(goal)
+    return np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)[0].reshape(2, count)
+
+
+def _second(count: int) -> FloatArray:
+    """Matrix ``(N, N)`` of second differences round a cycle."""
+    eye = np.eye(count)
+    return np.roll(eye, 1, axis=1) - 2.0 * eye + np.roll(eye, -1, axis=1)
