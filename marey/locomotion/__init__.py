@@ -4,13 +4,18 @@ from marey.locomotion._controller import MareyWarning, Parameters
 from marey.locomotion._engine import Engine
 from marey.locomotion._engine_feet import Footprint
 from marey.locomotion._engine_source import RawFrame, Source
+from marey.locomotion._follow import Walked, follow, walk_sketch
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import load_model
+from marey.locomotion._obstacle import ObstacleCourse, add_obstacle, obstacle_course
+from marey.locomotion._obstacle_box import Obstacle, random_obstacle
+from marey.locomotion._obstacle_decide import Decision
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion._script import Action, JumpAction, Script, Transition
 from marey.locomotion._script_play import Performance, perform
 from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport, slide_steps_mm
 from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
+from marey.locomotion._steer_guide import stop_at
 
 __all__ = [
     "EFFECTORS",
@@ -18,6 +23,7 @@ __all__ = [
     "PROFILE_METHODS",
     "SCRIPT_VERSION",
     "Action",
+    "Decision",
     "Engine",
     "Footprint",
     "FrequencyTable",
@@ -25,6 +31,8 @@ __all__ = [
     "JumpAction",
     "LocomotionModel",
     "MareyWarning",
+    "Obstacle",
+    "ObstacleCourse",
     "Parameters",
     "PartReport",
     "Performance",
@@ -35,12 +43,19 @@ __all__ = [
     "Source",
     "SpeedProfile",
     "Transition",
+    "Walked",
+    "add_obstacle",
+    "follow",
     "load_model",
     "load_script",
+    "obstacle_course",
     "parse_script",
     "perform",
     "plan_profile",
+    "random_obstacle",
     "save_script",
     "script_to_toml",
     "slide_steps_mm",
+    "stop_at",
+    "walk_sketch",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from marey.locomotion._follow_plan import SWAY_M, Itinerary, plan_sketch
 from marey.locomotion._follow_scene import check_sketch
 from marey.locomotion._model import LocomotionModel
 from marey.locomotion._steer_corner import farthest
-from marey.locomotion._steer_guide import Guide
+from marey.locomotion._steer_guide import Guide, Leap
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose
 from marey.world import Sketch
@@ -22,6 +23,39 @@ SPEED_MPS: Final = 1.3  # of a sketch that does not say
 RUN_PART: Final = 0.9  # of the fastest walk: faster is run
 TRIES: Final = 3  # each keeps farther from the walls of the corridor
 LONGEST_S: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walked:
+    """A sketch that was walked."""
+
+    motion: Motion
+    plan: Itinerary
+    off_path_m: float  # farthest that the root was from the path
+    corridor_m: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Facts for a report."""
+        leaps = [goal for goal in self.plan.goals if isinstance(goal, Leap)]
+        return {
+            "seconds": round(self.motion.duration_s, 3),
+            "frames": self.motion.num_frames,
+            "way_m": round(self.plan.way.length_m, 3),
+            "off_path_m": round(self.off_path_m, 4),
+            "corridor_m": self.corridor_m,
+            "jumps": [{"at_m": round(one.along_m, 3), "length_m": one.length_m, "kind": one.kind} for one in leaps],
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The same, for people."""
+        facts = self.to_json()
+        jumps = len(facts["jumps"])
+        leaps = f", {jumps} jump{'s' if jumps > 1 else ''}" if jumps else ""
+        return (
+            f"walked {facts['way_m']:.1f} m in {facts['seconds']:.1f} s{leaps}; the root stays within "
+            f"{100.0 * self.off_path_m:.0f} cm of the path, the corridor allows {50.0 * self.corridor_m:.0f}"
+        )
 
 
 def follow(
@@ -50,25 +84,37 @@ def follow(
     Raises:
         InputError: the sketch cannot be walked; the message says where, and what would help.
     """
+    return walk_sketch(sketch, model, rate_hz=rate_hz, speed_mps=speed_mps, run=run, **options).motion
+
+
+def walk_sketch(
+    sketch: Sketch,
+    model: LocomotionModel | None = None,
+    *,
+    rate_hz: float = 60.0,
+    speed_mps: float | None = None,
+    run: float | None = None,
+    **options: Any,
+) -> Walked:
+    """As :func:`follow`, with what was planned and how near the path the root stayed."""
     check_sketch(sketch)
     speed = speed_mps if speed_mps is not None else sketch.speed_mps if sketch.speed_mps is not None else SPEED_MPS
     if not (np.isfinite(speed) and speed > 0.0 and np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"a speed of {speed} m/s at {rate_hz} Hz", "Both are positive numbers")
-    sway, most = SWAY_M, 0.5 * sketch.corridor_m
-    for attempt in range(TRIES):
+    sway, excess = SWAY_M, 0.0
+    for _ in range(TRIES):
         engine = _at_start(sketch, model, options)
         share = _run_share(engine, speed, str(options.get("scaling", "froude"))) if run is None else run
         plan = plan_sketch(engine, sketch, speed_mps=speed, sway_m=sway)
-        motion = _walked(_turned(engine, plan, options), plan, speed, share, rate_hz)
-        excess = farthest(motion.root_positions[:, [0, 2]], plan.line) - most
+        motion = _stepped(_turned(engine, plan, options), plan, speed, share, rate_hz)
+        off = farthest(motion.root_positions[:, [0, 2]], plan.line)
+        excess = off - 0.5 * sketch.corridor_m
         if excess <= 0.0:
-            return motion
+            return Walked(motion, plan, off, sketch.corridor_m)
         sway += excess + 0.01
-        if attempt == TRIES - 1:
-            raise InputError(
-                f"the root leaves the corridor by {100.0 * excess:.0f} cm", f"Widen it from {sketch.corridor_m:.2f} m"
-            )
-    raise AssertionError
+    raise InputError(
+        f"the root leaves the corridor by {100.0 * excess:.0f} cm", f"Widen it from {sketch.corridor_m:.2f} m"
+    )
 
 
 def _at_start(sketch: Sketch, model: LocomotionModel | None, options: dict[str, Any]) -> Engine:
@@ -89,7 +135,7 @@ def _run_share(engine: Engine, speed: float, scaling: str) -> float:
     return 1.0 if speed * factor > RUN_PART * float(engine.model.gaits.limits[0]) else 0.0
 
 
-def _walked(engine: Engine, plan: Itinerary, speed: float, run: float, rate_hz: float) -> Motion:
+def _stepped(engine: Engine, plan: Itinerary, speed: float, run: float, rate_hz: float) -> Motion:
     guide = Guide(plan.way, plan.goals, speed_mps=speed, run=run)
     engine.add_driver(guide)
     poses, contacts = [engine.pose], [engine.contacts]
