@@ -1,6 +1,7 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
 from marey.locomotion._controller import MareyWarning, Parameters
+from marey.locomotion._crowd import Crowd
 from marey.locomotion._engine import Engine
 from marey.locomotion._engine_feet import Footprint
 from marey.locomotion._engine_source import RawFrame, Source
@@ -23,6 +24,7 @@ __all__ = [
     "PROFILE_METHODS",
     "SCRIPT_VERSION",
     "Action",
+    "Crowd",
     "Decision",
     "Engine",
     "Footprint",

@@ -29,14 +29,10 @@ from marey.locomotion._pose_kernels import (
 from marey.locomotion._synthesis_kernels import fill, foot_events, frequency, normal_speed, tempo
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
-FOOT, SINCE, TRIED, STOOD = (
-    0,
-    1,
-    2,
-    3,
-)  # columns of a settling: foot that steps (-1 none), since when, who did, came to rest
+FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
 PIECE_S = 0.1  # [s] quadrature over longer pieces of a ramp would show
 LOOK_S = 1.6  # [s] how far ahead a landing is looked for; a slow walker's swing lasts 0.7 s
+ROUGH_S = 0.5  # [s] landings farther away are told as if nothing changed until then
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
@@ -59,7 +55,7 @@ class Walker(NamedTuple):
     state: FloatArray  # (7,) as the clock, but the state now
     here: FloatArray  # (P,) parameters now
     held: BoolArray  # (4,) effectors on the ground
-    settling: FloatArray  # (4,) small steps of a stand
+    settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
     places: FloatArray  # (5, 8) placings: now, and when each of them lands
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
@@ -171,7 +167,9 @@ def rest_time(plan: Plan) -> float:
 
 
 @kernel
-def write_planted(gaits: GaitArrays, build: Build, phase: float, values: FloatArray, held: BoolArray) -> None:
+def write_planted(
+    gaits: GaitArrays, build: Build, phase: float, values: FloatArray, held: BoolArray, fresh: bool
+) -> None:
     """Which effectors are down; a plant neither starts twice nor comes back when parameters shift its ends."""
     events = np.empty(8)
     s_n = normal_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
@@ -179,7 +177,9 @@ def write_planted(gaits: GaitArrays, build: Build, phase: float, values: FloatAr
     for e in range(4):
         start, end = events[ENDS[e][0]], events[ENDS[e][1]]
         into = phase - start - floor(phase - start)
-        if held[e]:
+        if fresh:
+            held[e] = into < end - start
+        elif held[e]:
             held[e] = into < end - start or into > 0.9
         else:
             held[e] = into < 0.5 * (end - start)
@@ -216,6 +216,9 @@ def time_to_plant(
     before = phase_missing(gaits, build, plan, mark, now, effector, there, state)
     cycle = -floor(before)
     before += cycle
+    hertz = rate(gaits, build, there)
+    if before > ROUGH_S * hertz and rest_time(plan) - now > LOOK_S:
+        return before / max(hertz, 1.0 / NEVER_S)
     ahead, after = 0.0, before
     while after > 0.0:
         if now + ahead >= end:
@@ -262,7 +265,8 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
     if settling[STOOD] > 0.0:
         stand(plan, walker)
     else:
-        write_planted(gaits, build, walker.state[PHASE], walker.here, walker.held)
+        write_planted(gaits, build, walker.state[PHASE], walker.here, walker.held, settling[FRESH] > 0.0)
+    settling[FRESH] = 0.0
     foresee(gaits, build, plan, walker)
 
 

@@ -26,6 +26,7 @@ GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becom
 RAMP_KNOTS: Final = 9
 CLOSE_S: Final = 0.02  # [s] knots nearer than this are one
 TAIL_KNOTS: Final = 4
+RAMP_TOTAL: Final = RAMP_KNOTS + 5 + TAIL_KNOTS  # and one at the end of each of five straight lines
 KNOT_S: Final = 0.1  # [s] between knots of a plan that is followed
 
 

@@ -58,14 +58,9 @@ class GaitWalker:
         position: ArrayLike = (0.0, 0.0),
         heading_rad: float = 0.0,
     ) -> None:
-        from marey.locomotion._engine_kernels import Walker
-
         self._gaits, self._build = gaits, build
         self._posture = Posture(build.own_leg, build.froude, gaits.power)
-        clock, here, held = np.zeros(7), np.zeros(STYLES + len(start.weights)), np.zeros(4, dtype=np.bool_)
-        four, points = np.zeros(4), np.zeros((4, 3))
-        places = np.zeros((5, 8))
-        self._arrays = Walker(clock, clock.copy(), here, held, four, four.copy(), places, points, points.copy())
+        self._arrays = blank_walkers(STYLES + len(start.weights))
         self._replan(*steady(start.row()[None], self._posture))
         self.place(phase, position, heading_rad)
 
@@ -149,8 +144,7 @@ class GaitWalker:
         arrays, at = self._arrays, np.asarray(position, dtype=np.float64)
         self._restart_plan()
         arrays.clock[3:7] = phase, at[0], at[1], heading_rad
-        arrays.held[:] = False
-        arrays.settling[:] = -1.0, 0.0, 3.0, 0.0
+        arrays.settling[:] = -1.0, 0.0, 3.0, 0.0, 1.0
         self._refresh(0.0)
         self.frame()
         arrays.feet[:] = arrays.ease
@@ -255,6 +249,20 @@ class GaitWalker:
         from marey.locomotion._engine_kernels import advance_walker
 
         advance_walker(self._gaits, self._build, self._plan, self._arrays, dt)
+
+
+def blank_walkers(num_parameters: int, *batch: int) -> Walker:
+    """Memory of walkers that have not begun, characters first."""
+    from marey.locomotion._engine_kernels import Walker
+
+    def zeros(*shape: int) -> FloatArray:
+        return np.zeros((*batch, *shape))
+
+    held = np.zeros((*batch, 4), dtype=np.bool_)
+    settling = zeros(5)
+    settling[..., 0], settling[..., 2], settling[..., 4] = -1.0, 3.0, 1.0
+    here, places = zeros(num_parameters), zeros(5, 8)
+    return Walker(zeros(7), zeros(7), here, held, settling, zeros(4), places, zeros(4, 3), zeros(4, 3))
 
 
 def build_of(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> Build:

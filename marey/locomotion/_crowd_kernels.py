@@ -1,0 +1,75 @@
+"""Compiled loops over many characters: the walker's own clockwork and foot plants, one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.locomotion._engine_kernels import Plan, Walker, advance_walker, show_walker
+from marey.locomotion._model import GaitArrays
+from marey.locomotion._plant_arrays import Legs, PlantOptions
+from marey.locomotion._plant_kernels import plant_step
+from marey.locomotion._pose_kernels import LEG_AT, Build, write_feet
+
+
+@kernel
+def move_crowd(
+    gaits: GaitArrays,
+    build: Build,
+    plans: Plan,
+    walkers: Walker,
+    dt: float,
+    roots: FloatArray,
+    rotations: FloatArray,
+    landings: FloatArray,
+) -> None:
+    """Move all walkers on by ``dt`` [s] and pose them; every array has the characters first."""
+    for i in range(roots.shape[0]):
+        plan = Plan(plans.knots[i], plans.values[i])
+        walker = Walker(
+            walkers.clock[i],
+            walkers.state[i],
+            walkers.here[i],
+            walkers.held[i],
+            walkers.settling[i],
+            walkers.until[i],
+            walkers.places[i],
+            walkers.ease[i],
+            walkers.feet[i],
+        )
+        advance_walker(gaits, build, plan, walker, dt)
+        show_walker(gaits, build, walker, roots[i], rotations[i], landings[i])
+
+
+@kernel
+def plant_crowd(
+    build: Build,
+    legs: Legs,
+    options: PlantOptions,
+    walkers: Walker,
+    states: FloatArray,
+    dt: float,
+    roots: FloatArray,
+    rotations: FloatArray,
+    landings: FloatArray,
+    contacts: BoolArray,
+) -> None:
+    """Hold all feet to the ground, and tell the walkers where they are."""
+    for i in range(roots.shape[0]):
+        leg = walkers.places[i, 0, LEG_AT]
+        bits = plant_step(
+            dt,
+            walkers.held[i],
+            walkers.until[i],
+            landings[i],
+            options,
+            0.0,
+            leg / build.own_leg,
+            legs,
+            states[i],
+            roots[i],
+            rotations[i],
+        )
+        write_feet(build, leg, roots[i], rotations[i], walkers.feet[i])
+        for e in range(4):
+            contacts[i, e] = np.bool_((bits >> e) & 1)
