@@ -23,6 +23,7 @@ from marey.cli import (
     _pictures,
     _retarget,
     _studio,
+    _synth,
     _walk,
 )
 
@@ -66,6 +67,7 @@ app.command("compress")(_compress.compress)
 app.command("decompress")(_compress.decompress)
 app.command("optimize")(_optimize.optimize)
 app.command("walk")(_walk.walk)
+app.command("synth")(_synth.synth)
 app.add_typer(_library.app, name="library")
 app.command("strip")(_pictures.strip)
 app.command("film")(_pictures.film)

@@ -1,0 +1,117 @@
+"""A sketch on the ground: cells where the root may be, where feet may stand, and how far it is to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.world import Sketch, World
+
+CELL_M: Final = 0.05
+BODY_M: Final = 0.25  # [m] radius of a body that must not touch walls
+MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
+FOOT_M: Final = 0.09  # [m] half a foot: plants keep this far from water
+SHORTER: Final = 0.97  # [-] what an upwind solution may overestimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """Cells of the ground."""
+
+    origin: FloatArray  # (2,) [m]
+    x: FloatArray  # (W,) [m] centres of columns
+    z: FloatArray  # (H,) [m] centres of rows
+    free: BoolArray  # (H, W) root
+    stand: BoolArray  # (H, W) feet
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> Ground:
+        """Draw a sketch into cells: corridor and walls for the root, walls, rivers and stones for the feet."""
+        points = [sketch.start.position, sketch.goal.position, *_corners(sketch.world)]
+        points += [event.at for event in sketch.events if event.at is not None]
+        points += [(thing.position[0], thing.position[2]) for thing in sketch.world.objects]
+        if sketch.path is not None:
+            points += [(float(p[0]), float(p[1])) for p in sketch.path.points]
+        spread = np.array(points)
+        margin = MARGIN_M + 0.5 * sketch.corridor_m
+        low, high = spread.min(axis=0) - margin, spread.max(axis=0) + margin
+        count = np.ceil((high - low) / CELL_M).astype(int)
+        x: FloatArray = low[0] + CELL_M * (np.arange(int(count[0])) + 0.5)
+        z: FloatArray = low[1] + CELL_M * (np.arange(int(count[1])) + 0.5)
+        X, Z = np.tile(x, (len(z), 1)), np.tile(z[:, None], (1, len(x)))
+        walls = _walls(sketch.world, X, Z)
+        free = walls > BODY_M
+        if sketch.path is not None:
+            free &= _path_distance(sketch, X, Z) <= 0.5 * sketch.corridor_m
+        return cls(low, x, z, free, (walls > 0.0) & ~_water(sketch.world, X, Z))
+
+    def disk(self, centre: Sequence[float], radius_m: float) -> BoolArray:
+        """Cells within a radius of a place (x, z)."""
+        dx, dz = self.x[None] - centre[0], self.z[:, None] - centre[1]
+        return dx * dx + dz * dz <= radius_m * radius_m
+
+    def distances(self, start: FloatArray) -> FloatArray:
+        """Lower bound [m] of the way from every cell to the cells where ``start`` [m] is finite, plus that value."""
+        from marey.graph._field_kernels import march
+
+        return SHORTER * CELL_M * march(self.free, start / (SHORTER * CELL_M))
+
+
+def _corners(world: World) -> list[tuple[float, float]]:
+    ends = [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
+    return ends + [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
+
+
+def _walls(world: World, X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Distance [m] of every cell to what stands in the way, negative inside."""
+    least = np.full(X.shape, np.inf)
+    for wall in world.walls:
+        least = np.minimum(least, strip_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
+    for box in (*world.tables, *world.boxes):
+        least = np.minimum(least, box_distance(box.position, box.size, box.heading_deg, X, Z))
+    return least
+
+
+def _water(world: World, X: FloatArray, Z: FloatArray) -> BoolArray:
+    """Cells on which no foot may stand: rivers, but for their stones."""
+    wet = np.zeros(X.shape, dtype=bool)
+    for river in world.rivers:
+        wet |= strip_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + FOOT_M
+    for stone in world.stones:
+        radius = max(stone.radius_m - FOOT_M, 0.02)
+        wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
+    return wet
+
+
+def strip_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Distance [m] of places to a segment."""
+    ux, uz = end[0] - start[0], end[1] - start[1]
+    square = max(ux * ux + uz * uz, 1e-12)
+    t = np.clip(((X - start[0]) * ux + (Z - start[1]) * uz) / square, 0.0, 1.0)
+    return np.hypot(X - start[0] - t * ux, Z - start[1] - t * uz)
+
+
+def box_distance(
+    centre: Sequence[float], size: Sequence[float], heading_deg: float, X: FloatArray, Z: FloatArray
+) -> FloatArray:
+    """Distance [m] of places to a turned rectangle, negative inside."""
+    a = np.deg2rad(heading_deg)
+    dx, dz = X - centre[0], Z - centre[1]
+    u, v = np.cos(a) * dx - np.sin(a) * dz, np.sin(a) * dx + np.cos(a) * dz
+    ou, ov = np.abs(u) - 0.5 * size[0], np.abs(v) - 0.5 * size[1]
+    return np.hypot(np.maximum(ou, 0.0), np.maximum(ov, 0.0)) + np.minimum(np.maximum(ou, ov), 0.0)
+
+
+def _path_distance(sketch: Sketch, X: FloatArray, Z: FloatArray) -> FloatArray:
+    assert sketch.path is not None
+    count = max(2, int(np.ceil(sketch.path.length_m / CELL_M)))
+    points = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count + 1))
+    least = np.full(X.shape, np.inf)
+    for a, b in pairwise(points):
+        least = np.minimum(least, strip_distance(a, b, X, Z))
+    return least
