@@ -148,6 +148,7 @@ def plan_profile(
     acceleration: float = 0.0,
     acceleration_cap: float = ACCELERATION_CAP,
     fastest_mps: float | None = None,
+    lasting_s: float | None = None,
 ) -> SpeedProfile:
     r"""Speed from ``s1`` to ``s2`` over ``distance_m`` that ends at a heel strike of the foot.
 
@@ -173,6 +174,7 @@ def plan_profile(
         acceleration: now [m/s²], for the quartic.
         acceleration_cap: most that the profile may ask [m/s²].
         fastest_mps: speed that is never passed; by default the last of the table.
+        lasting_s: take the heel strike whose profile lasts nearest to this, instead of the one that bends least.
 
     Returns:
         A profile; its ``status`` says why when there is none.
@@ -189,7 +191,7 @@ def plan_profile(
         )
         return _linear_result(powers, duration, final + strike, code, phase=phase, run=run, table=table)
     fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
-    ends, place = np.array([s1, s2, acceleration]), np.array([distance_m, phase, strike, NEXT_STRIKE])
+    ends, place = np.array([s1, s2, acceleration]), np.array([distance_m, phase, strike, NEXT_STRIKE, lasting_s or 0.0])
     return _searched(table, ends, place, run, np.array([fastest, acceleration_cap]), is_quartic=method == "quartic")
 
 

@@ -144,16 +144,18 @@ def search(
 ) -> int:
     """Try the heel strikes round the likeliest one and keep the profile that bends least.
 
-    ``place``: distance, phase now, phase of the foot, least cycles ahead. ``limits``: highest speed, acceleration.
+    ``place``: distance, phase now, phase of the foot, least cycles ahead, and a duration (0 for none): the profile
+    that lasts nearest to it is then kept instead. ``limits``: highest speed, acceleration.
     ``best``: powers (5), duration, final phase, greatest acceleration. Returns one of the codes above.
     """
     s1, s2 = ends[0], ends[1]
-    distance, phase, foot, ahead = place[0], place[1], place[2], place[3]
+    distance, phase, foot, ahead, lasting = place[0], place[1], place[2], place[3], place[4]
     slack = s1 + s2 - np.sqrt(s1 * s2)  # S >= 0 when the quadratic's A <= (sqrt s1 + sqrt s2)^2
     slowest = 3.0 * distance / slack if slack > 1e-9 else distance / 0.05
     bracket = np.array([distance / limits[0], slowest * (2.0 if is_quartic else 1.0)])
     powers, goal = np.empty(5), np.array([distance, 0.0])
-    even = min(max(2.0 * distance / max(s1 + s2, 0.1), bracket[0]), bracket[1])
+    even = lasting if lasting > 0.0 else 2.0 * distance / max(s1 + s2, 0.5)
+    even = min(max(even, bracket[0]), bracket[1])
     likely = np.floor(phase - foot + _excess(speeds, hertz, runs, ends, goal, is_quartic, even, powers) + 0.5)
     code, score, middle = TOO_CLOSE, np.inf, np.inf
     for step in STEPS:
@@ -168,6 +170,7 @@ def search(
             continue
         fault, hardest = _fault(powers, duration, limits)
         bend = hardest if is_quartic else abs(2.0 * powers[2] / duration)
+        bend = abs(duration - lasting) if lasting > 0.0 else bend
         if fault != FOUND:
             code = max(code, fault)
         elif bend < score:

@@ -140,7 +140,7 @@ def _spans(way: Way) -> list[float]:
     return [span for span in TURN_SPANS_M if span < way.length_m - 0.1] or [0.5 * way.length_m]
 
 
-def smoothed(points: FloatArray, over_m: float = 0.25) -> FloatArray:
+def smoothed(points: FloatArray, over_m: float = 0.6) -> FloatArray:
     """Points averaged over a sliding window that narrows towards both ends, so that the curvature has no steps."""
     half = max(1, round(0.5 * over_m / SPACING_M))
     total = np.concatenate([np.zeros((1, 2)), np.cumsum(points, axis=0)])

@@ -169,7 +169,10 @@ class Guide:
         left, now = goal.along_m - self.along_m, engine.parameters
         if left > max(now.speed**2 / (2.0 * BRAKING) + 0.7, 0.0) and left > NEAR_M:
             return False
-        profile = plan_profile(engine, now.speed, 0.0, max(left, 0.02), engine.phase % 1.0, run=(now.run, 0.0))
+        left = max(left, 0.02)
+        is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
+        lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / GENTLE))) if is_starting else None
+        profile = plan_profile(engine, now.speed, 0.0, left, engine.phase % 1.0, run=(now.run, 0.0), lasting_s=lasting)
         if not self._is_good(profile, left):
             return False
         self._follow(engine, profiled(profile, self.along_m))
