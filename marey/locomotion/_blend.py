@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from math import expm1, log1p
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import expm1, isfinite, log1p
 from typing import Final
 
 import numpy as np
 
-from marey.base import EPS, InputError, UnknownNameError
+from marey.base import EPS, FloatArray, InputError, UnknownNameError
 
 SAME_RATE: Final = 1e-9  # [-] relative difference of two rates under which both are one
+RATES: Final = ("repaired", "glardon")
+STRAIGHT: Final = (1.0, 1.0)
+MOST_BENT: Final = 4.0  # [-] a motion is never made slower or faster than this within its window
+NUM_PIECES: Final = 32
+TABLE: Final[FloatArray] = np.linspace(0.0, 1.0, NUM_PIECES + 1)
 
 
 def _linear(p: float) -> float:
@@ -34,11 +40,16 @@ WEIGHTS: Final[Mapping[str, Callable[[float], float]]] = {"linear": _linear, "cu
 class Alignment:
     r"""Two motions played through one pair of windows together, first at the pace of one, at last of the other.
 
-    .. math:: \dot p = (1-p)\frac{F_a}{a_2 - a_1} + p\,\frac{F_b}{b_2 - b_1}, \qquad
-              p(t) = \frac{\alpha}{\beta-\alpha}\big(e^{(\beta-\alpha)t} - 1\big)
+    .. math:: \dot p = (1-p)\frac{F_a}{a'(p)} + p\,\frac{F_b}{b'(p)}
 
-    [Glardon2005]_ §III.3.3 mixes the two frequencies for the first motion alone, Eq. 3.5-3.7, which leaves the second
-    one with the wrong speed at the end (``rate="glardon"``); mixing the rates of ``p`` does not.
+    :math:`a(p)` and :math:`b(p)` are the phases of both. Straight, as in [Glardon2005]_ §III.3.3, they give
+    :math:`p(t) = \frac{\alpha}{\beta-\alpha}(e^{(\beta-\alpha)t} - 1)` with the rates at both ends. Bent, they bring
+    together an event that the motions have at different places of their windows:
+
+    .. math:: a(p) = a_1 + (a_2 - a_1)\frac{k p}{1 + (k-1)p}
+
+    The thesis mixes the two frequencies for the first motion alone, Eq. 3.5-3.7, which leaves the second one with the
+    wrong speed at the end (``rate="glardon"``); mixing the rates of ``p`` does not.
 
     ``a`` and ``b`` are windows of phase (start, stop), ``a_hz`` and ``b_hz`` the frequencies F of both motions.
     """
@@ -48,19 +59,19 @@ class Alignment:
     a_hz: float  # [Hz]
     b_hz: float  # [Hz]
     rate: str = "repaired"
+    bends: tuple[float, float] = (1.0, 1.0)  # k of both motions
 
     def __post_init__(self) -> None:
-        spans = (self.a[1] - self.a[0], self.b[1] - self.b[0], self.a_hz, self.b_hz)
-        if not all(np.isfinite(spans)) or min(spans) <= 0.0:
+        spans = (self.a[1] - self.a[0], self.b[1] - self.b[0], self.a_hz, self.b_hz, *self.bends)
+        if not all(isfinite(span) for span in spans) or min(spans) <= 0.0:
             raise InputError(f"windows {self.a}, {self.b} at {self.a_hz}, {self.b_hz} Hz cannot be lined up")
-        if self.rate not in ("repaired", "glardon"):
-            raise UnknownNameError("blend rate", self.rate, "Alignment", ("repaired", "glardon"))
+        if self.rate not in RATES:
+            raise UnknownNameError("blend rate", self.rate, "Alignment", RATES)
 
     @property
     def rates(self) -> tuple[float, float]:
         """Rates of the progress [1/s] at its start and at its end, alpha and beta."""
-        span_a, span_b = self.a[1] - self.a[0], self.b[1] - self.b[0]
-        return self.a_hz / span_a, self.b_hz / (span_a if self.rate == "glardon" else span_b)
+        return self._rate(0.0), self._rate(1.0)
 
     @property
     def duration_s(self) -> float:
@@ -69,6 +80,8 @@ class Alignment:
 
     def progress(self, time_s: float) -> float:
         """How far the blend is after ``time_s`` since its start, 0 to 1."""
+        if self.bends != STRAIGHT:
+            return _bent_progress(self, time_s)
         alpha, beta = self.rates
         slope = beta - alpha
         grown = time_s if abs(slope) < SAME_RATE * alpha else expm1(min(slope * time_s, 700.0)) / slope
@@ -76,20 +89,79 @@ class Alignment:
 
     def time_of(self, p: float) -> float:
         """When the progress ``p`` is reached [s]; the inverse of :meth:`progress`."""
+        if self.bends != STRAIGHT:
+            return float(np.interp(p, TABLE, _table(self)[0]))
         alpha, beta = self.rates
         slope = beta - alpha
         return p / alpha if abs(slope) < SAME_RATE * alpha else log1p(slope * p / alpha) / slope
 
     def phases(self, p: float) -> tuple[float, float]:
         """Phases of both motions at the progress ``p``."""
-        return self.a[0] + p * (self.a[1] - self.a[0]), self.b[0] + p * (self.b[1] - self.b[0])
+        a, b = _bent(p, self.bends[0]), _bent(p, self.bends[1])
+        return self.a[0] + a * (self.a[1] - self.a[0]), self.b[0] + b * (self.b[1] - self.b[0])
+
+    def places(self, phase_a: float, phase_b: float) -> tuple[float, float]:
+        """Progress at which each motion has a phase; outside 0 to 1 where the phase is outside its window."""
+        a = (phase_a - self.a[0]) / (self.a[1] - self.a[0])
+        b = (phase_b - self.b[0]) / (self.b[1] - self.b[0])
+        return _bent(a, 1.0 / self.bends[0]), _bent(b, 1.0 / self.bends[1])
 
     def shared(self, phase_a: float, phase_b: float) -> float:
         r"""Progress at which both motions have the same event, when they have it at different places of the window.
 
         .. math:: p = (1-p)\,p_a + p\,p_b \quad\Rightarrow\quad p = \frac{p_a}{1 + p_a - p_b}
         """
-        p_a = (phase_a - self.a[0]) / (self.a[1] - self.a[0])
-        p_b = (phase_b - self.b[0]) / (self.b[1] - self.b[0])
+        p_a, p_b = self.places(phase_a, phase_b)
         below = 1.0 + p_a - p_b
         return min(max(p_a / below, 0.0), 1.0) if below > EPS else 1.0
+
+    def meeting(self, p_a: float, p_b: float, part: float = 1.0) -> Alignment:
+        """Bend both motions so that what they have at the places ``p_a`` and ``p_b`` falls together half-way.
+
+        ``part`` below 1 brings the event nearer, not together: a strong bend makes both motions hurry.
+        """
+        if not (min(p_a, p_b) > 0.0 and max(p_a, p_b) < 1.0):
+            return self
+        p = 0.5 * (p_a + p_b)
+        places = (p + part * (p_a - p), p + part * (p_b - p))
+        bends = tuple(min(max(m * (1.0 - p) / (p * (1.0 - m)), 1.0 / MOST_BENT), MOST_BENT) for m in places)
+        return replace(self, bends=(bends[0], bends[1]))
+
+    def _rate(self, p: float) -> float:
+        """Rate of the progress [1/s] at a progress."""
+        (k_a, k_b), span_a, span_b = self.bends, self.a[1] - self.a[0], self.b[1] - self.b[0]
+        first = self.a_hz * (1.0 + (k_a - 1.0) * p) ** 2 / (k_a * span_a)
+        if self.rate == "glardon":
+            return (1.0 - p) * first + p * self.b_hz / span_a
+        return (1.0 - p) * first + p * self.b_hz * (1.0 + (k_b - 1.0) * p) ** 2 / (k_b * span_b)
+
+
+def _bent(p: float, k: float) -> float:
+    """Curve from 0 to 1 whose inverse is that of ``1 / k``; straight on outside."""
+    if p < 0.0:
+        return k * p
+    if p > 1.0:
+        return 1.0 + (p - 1.0) / k
+    return k * p / (1.0 + (k - 1.0) * p)
+
+
+@lru_cache(maxsize=64)
+def _table(alignment: Alignment) -> tuple[FloatArray, FloatArray]:
+    """Times [s] and rates [1/s] at the progresses of ``TABLE``: Simpson's rule on 1 / rate."""
+    fine = np.linspace(0.0, 1.0, 2 * NUM_PIECES + 1)
+    slow = np.array([1.0 / alignment._rate(float(p)) for p in fine])  # pyright: ignore[reportPrivateUsage]  # same file
+    pieces = (slow[:-2:2] + 4.0 * slow[1::2] + slow[2::2]) / (6.0 * NUM_PIECES)
+    return np.concatenate([[0.0], np.cumsum(pieces)]), 1.0 / slow[::2]
+
+
+def _bent_progress(alignment: Alignment, time_s: float) -> float:
+    """Hermite's cubic between the rows of the table, so that the rate has no steps."""
+    times, rates = _table(alignment)
+    if time_s >= times[-1]:
+        return 1.0
+    i = int(np.searchsorted(times, max(time_s, 0.0), side="right")) - 1
+    h = float(times[i + 1] - times[i])
+    u, rise = (max(time_s, 0.0) - float(times[i])) / h, 1.0 / NUM_PIECES
+    start, stop = h * float(rates[i]), h * float(rates[i + 1])
+    bend = u * (start + u * (3.0 * rise - 2.0 * start - stop + u * (start + stop - 2.0 * rise)))
+    return float(TABLE[i]) + bend

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.locomotion._controller import MareyWarning
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame
 from marey.locomotion._machine_adapt import Approach, clip_for, leap_for, plan_approach
@@ -233,7 +234,7 @@ class Machine:
         if wait == 0.0:
             self._leap()
         elif now.clock_s + wait > now.latest_s:
-            warnings.warn("the run-up did not come to a heel strike in time; the jump was given up", stacklevel=2)
+            warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
             self._restore()
         else:
             self._now = replace(now, deadline_s=now.clock_s + wait)
@@ -279,7 +280,7 @@ class Machine:
         try:
             self._adapt(plan_approach(self._walker, self._jumps, now.queued))
         except InputError as error:
-            warnings.warn(f"the next jump was given up: {error}", stacklevel=2)
+            warnings.warn(f"the next jump was given up: {error}", MareyWarning, stacklevel=2)
             self._restore()
 
     def _restore(self) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.locomotion._controller import MareyWarning
 from marey.locomotion._machine_parts import JumpBook, Walker, frozen_gait
 from marey.locomotion._machine_request import JumpRequest
 from marey.locomotion._profile import SpeedProfile, plan_profile
@@ -50,7 +51,7 @@ def plan_approach(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Appr
         InputError: there is no run-up within the limits; the message says what to change.
     """
     request = fitted(walker, jumps, request)
-    clip_for(walker, jumps, request)  # takes milliseconds: now rather than at the take-off
+    clip_for(walker, jumps, request).frame(0.0)  # takes milliseconds: now rather than at the take-off
     if request.kind == "standing":
         speed = walker.parameters.speed
         return Approach(request, 0.0, 0.0, abs(speed) / STOPPING if abs(speed) > NEAR else 0.0, 0.0)
@@ -66,7 +67,7 @@ def fitted(walker: Walker, jumps: JumpBook, request: JumpRequest) -> JumpRequest
     length = min(max(request.length_m, shortest), longest)
     if length != request.length_m and request.priority != "jump-now":
         text = f"a {request.kind} jump of {request.length_m:.2f} m is outside {shortest:.2f} to {longest:.2f} m"
-        warnings.warn(f"{text}; jumping {length:.2f} m", stacklevel=2)
+        warnings.warn(f"{text}; jumping {length:.2f} m", MareyWarning, stacklevel=4)
     return replace(request, length_m=length)
 
 

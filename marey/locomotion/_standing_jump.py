@@ -34,7 +34,7 @@ class StandingPlan:
     anchor: FloatArray  # (2,) [m] where the jump's frame stands
     end_position: FloatArray  # (2,) [m] carriage after
     blends_s: tuple[float, float]  # durations of both blends
-    weight: str = "quintic"
+    weight: str = "cubic"
 
     @property
     def duration_s(self) -> float:

@@ -40,7 +40,7 @@ class LeapPlan:
     anchor: FloatArray  # (2,) [m] where the jump's frame stands
     landing: FloatArray  # (2,) [m] the gait's carriage at the landing foot's heel strike
     times_s: tuple[float, float, float]  # toe off, heel strike of the landing, end
-    weight: str = "quintic"
+    weight: str = "cubic"
 
     @property
     def duration_s(self) -> float:
@@ -93,10 +93,10 @@ class LeapPlan:
         toe_off, strike, _ = self.times_s
         leaving = self._carriage(self.start, self.into.a[1] - self.into.a[0])
         if time_s < toe_off:
-            return self._carriage(self.start, self.into.progress(time_s) * (self.into.a[1] - self.into.a[0]))
+            return self._carriage(self.start, self.gait_phase(time_s) - self.into.a[0])
         if time_s < strike:
             return leaving + (time_s - toe_off) / (strike - toe_off) * (self.landing - leaving)
-        return self._carriage(self.landing, self.out.progress(time_s - strike) * (self.out.b[1] - self.out.b[0]))
+        return self._carriage(self.landing, self.gait_phase(time_s) - self.out.b[0])
 
     def _carriage(self, start: FloatArray, cycles: float) -> FloatArray:
         return start + self.gait.speed / self.gait.frequency_hz * cycles * forward(self.heading_rad)

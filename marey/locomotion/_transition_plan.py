@@ -17,6 +17,8 @@ STRIKE, TOE_STRIKE, HEEL_OFF, TOE_OFF = range(4)
 LAST_PHASE: Final = 1.0  # [-] of a jump
 LATEST: Final = 0.4  # [-] of a window
 TRIES: Final = 8
+PASSING_POINTS: Final = 13
+NEARER: Final = 0.5  # [-] how much the swings of both motions are brought together; all of it makes the body hurry
 NEAR_M: Final = 1e-3
 
 
@@ -29,7 +31,7 @@ def plan_leap(
     *,
     side: int = RIGHT,
     rate: str = "repaired",
-    weight: str = "quintic",
+    weight: str = "cubic",
 ) -> LeapPlan:
     """Line a jump up with the gait it leaves from, at the take-off foot's heel strike, and with the one it lands in.
 
@@ -53,6 +55,8 @@ def plan_leap(
         (leaving[STRIKE], leaving[TOE_OFF]), (entry, jump.events[TOE_OFF]), gait.frequency_hz, jump_hz, rate
     )
     out = Alignment(land, (back, landing[TOE_OFF]), jump_hz, gait.frequency_hz, rate)
+    swings = (passing(skeleton, motion, at, other, ankle) for motion, at in ((gait, into.a), (jump, into.b)))
+    into = into.meeting(*swings, part=NEARER)
     toe_off = into.duration_s
     strike = toe_off + (land[0] - jump.events[TOE_OFF]) * jump.duration_s
     held = effectors(skeleton, placed(gait.frame(into.a[0]), start, heading_rad))[ankle]
@@ -99,6 +103,20 @@ def later_phase(
     return phase
 
 
+def passing(skeleton: Skeleton, motion: Played, window: tuple[float, float], swinging: int, standing: int) -> float:
+    """Place in a window, 0 to 1, at which the swinging ankle passes the standing one; 0 or 1 where it does not.
+
+    Two motions whose legs swing together can be mixed; legs at different places of their swing meet in the ground.
+    """
+    places = np.linspace(0.0, 1.0, PASSING_POINTS)
+    feet = [effectors(skeleton, motion.frame(window[0] + p * (window[1] - window[0]))) for p in places]
+    ahead = np.array([foot[swinging, 2] - foot[standing, 2] for foot in feet])
+    if ahead[0] >= 0.0 or ahead.max() <= 0.0:
+        return 0.0 if ahead[0] >= 0.0 else 1.0
+    i = int(np.argmax(ahead > 0.0))
+    return float(places[i - 1] - ahead[i - 1] * (places[i] - places[i - 1]) / (ahead[i] - ahead[i - 1]))
+
+
 def _over_foot(skeleton: Skeleton, frame: BodyFrame, ankle: int) -> float:
     """How far the root is ahead of an ankle [m]; frames look along +Z."""
     return float(frame.root[2] - effectors(skeleton, frame)[ankle, 2])
@@ -128,11 +146,11 @@ def leap_feet(plan: LeapPlan) -> Feet:
         return strike + plan.out.time_of(p)
 
     def before(phase: float) -> float:
-        p = (phase - plan.into.a[0]) / (plan.into.a[1] - plan.into.a[0])
+        p = plan.into.places(phase, 0.0)[0]
         return entering(p) if 0.0 < p < 1.0 else -np.inf
 
     def later(phase: float) -> float:
-        p = (phase - plan.out.b[0]) / (plan.out.b[1] - plan.out.b[0])
+        p = plan.out.places(0.0, phase)[1]
         return leaving_at(p) if p < 1.0 else end + (phase - plan.out.b[1]) / plan.gait.frequency_hz
 
     heel_off = entering(plan.into.shared(leaving[HEEL_OFF], jump[HEEL_OFF]))

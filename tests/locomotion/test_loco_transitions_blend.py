@@ -61,6 +61,41 @@ def test_a_shared_event_lies_between_its_places_in_both_motions():
     assert blend.shared(0.5, 0.0) == pytest.approx(0.5)
 
 
+bends = st.floats(0.3, 3.0)
+
+
+@given(hertz, hertz, bends, bends)
+def test_bent_motions_follow_the_rate_and_keep_their_pace_at_their_ends(a_hz, b_hz, k_a, k_b):
+    blend = Alignment((0.0, 0.6), (0.1, 0.5), a_hz, b_hz, bends=(k_a, k_b))
+    h = 1e-5
+    for u in (0.2, 0.5, 0.8):
+        t = u * blend.duration_s
+        p = blend.progress(t)
+        rate = (blend.progress(t + h) - blend.progress(t - h)) / (2.0 * h)
+        ahead, behind = blend.phases(p + 1e-6), blend.phases(p - 1e-6)
+        slopes = [(x - y) / 2e-6 for x, y in zip(ahead, behind, strict=True)]
+        assert rate == pytest.approx((1.0 - p) * a_hz / slopes[0] + p * b_hz / slopes[1], rel=2e-3)
+    assert phase_rates(blend, 0.0)[0] == pytest.approx(a_hz, rel=2e-3)
+    assert phase_rates(blend, 1.0)[1] == pytest.approx(b_hz, rel=2e-3)
+
+
+@given(st.floats(0.2, 0.8), st.floats(0.2, 0.8))
+def test_a_bend_brings_an_event_of_both_motions_together(p_a, p_b):
+    straight = Alignment((0.0, 0.6), (0.1, 0.5), 1.0, 1.2)
+    events = straight.phases(p_a)[0], straight.phases(p_b)[1]
+    bent = straight.meeting(p_a, p_b)
+    assert bent.places(*events) == pytest.approx((0.5 * (p_a + p_b),) * 2, abs=1e-9)
+    nearer = straight.meeting(p_a, p_b, part=0.5).places(*events)
+    assert abs(nearer[0] - nearer[1]) <= abs(p_a - p_b) + 1e-12
+    assert straight.meeting(0.0, p_b) == straight
+
+
+@given(bends, st.floats(-0.5, 1.5))
+def test_places_undo_phases_also_outside_the_window(k, p):
+    blend = Alignment((0.2, 0.6), (0.0, 1.0), 1.0, 1.0, bends=(k, 1.0 / k))
+    assert blend.places(*blend.phases(p)) == pytest.approx((p, p), abs=1e-9)
+
+
 @pytest.mark.parametrize("bad", [(0.0, 1.0), (1.0, np.nan), (-1.0, 1.0)])
 def test_windows_that_cannot_be_lined_up_are_refused(bad):
     with pytest.raises(InputError):

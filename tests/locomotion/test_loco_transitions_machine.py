@@ -5,6 +5,7 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3
+from marey.locomotion._controller import MareyWarning
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import NEVER_S, RawFrame
 from marey.locomotion._machine import Machine
@@ -320,7 +321,7 @@ def test_a_snapshot_brings_the_moment_back():
 
 def test_a_jump_that_is_too_long_is_clamped_with_a_warning():
     jumper = machine(speed=1.9)
-    with pytest.warns(UserWarning, match=r"2\.00 m"):
+    with pytest.warns(MareyWarning, match=r"2\.00 m"):
         assert jumper.jump(9.0).length_m == 2.0
 
 
