@@ -187,13 +187,12 @@ def ordered(events: FloatArray) -> FloatArray:
 
 
 def _stance(body: Motion, side: str, start: int, stop: int) -> tuple[float, float, float, float]:
-    """Frames at which heel and toe come down and go up in one stance: heel strike, toe strike, heel off, toe off."""
-    if body.contacts is None:
-        return start, start, stop, stop
-    heel, toe = (np.flatnonzero(body.contacts.track(f"{side}_{part}")[start:stop]) for part in ("heel", "toe"))
-    toe_on = start + int(toe[0]) if len(toe) else start
-    heel_off = start + int(heel[-1]) + 1 if len(heel) else toe_on
-    return start, toe_on, min(heel_off, stop), stop
+    """Frames at which heel and ball come down and go up in one stance: heel strike, toe strike, heel off, toe off."""
+    k = 2 * SIDES.index(side)
+    heel, ball = (heights <= heights.min() + LIFTED_M for heights in _sole_heights(body)[start : stop + 1, k : k + 2].T)
+    toe_on = start + int(np.flatnonzero(ball)[0])
+    heel_off = start + int(np.flatnonzero(heel)[-1]) + 1
+    return start, toe_on, min(max(heel_off, toe_on), stop), stop
 
 
 def _lift_off(body: Motion, side: str, start: int, off: int) -> int:

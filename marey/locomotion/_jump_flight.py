@@ -88,18 +88,9 @@ def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airti
         low = np.minimum(geometry.heels[:, feet, 1], geometry.balls[:, feet, 1]).mean(axis=1) + root[:, 1]
         heel, toe = (part[:, feet].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
         slide = _slide(heel, toe, roll, is_down)
-        slide[:, 1] = _trend(times, low, is_down)
+        slide[:, 1] = np.where(is_down, low, 0.0)
         out -= slide
     return out
-
-
-def _trend(times: FloatArray, heights: FloatArray, is_down: BoolArray) -> FloatArray:
-    """Straight line ``(N,)`` through the heights of a stance, zero elsewhere: it levels the ground, no more."""
-    t, h = times[is_down], heights[is_down]
-    if len(t) < 3:
-        return np.where(is_down, h.mean(), 0.0)
-    slope = float(((t - t.mean()) * (h - h.mean())).sum() / np.square(t - t.mean()).sum())
-    return np.where(is_down, h.mean() + slope * (times - t.mean()), 0.0)
 
 
 def _slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:

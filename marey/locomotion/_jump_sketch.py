@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
+from marey.locomotion._jump_feet import bent_knees, held_feet, stances_of
 from marey.locomotion._jump_flight import (
     GRAVITY,
     Airtime,
@@ -19,7 +20,7 @@ from marey.locomotion._jump_flight import (
 )
 from marey.locomotion._jump_rows import canonical_times, smooth_samples, steps_of
 from marey.locomotion._segment import performer_leg
-from marey.locomotion._units import rows_wxyz
+from marey.locomotion._units import rows_wxyz, unit_rows
 from marey.skeleton import HUMAN
 
 LEG_M: Final = performer_leg(HUMAN)
@@ -40,7 +41,8 @@ class Sketch:
 
     @classmethod
     def of(cls, kind: str, rows: FloatArray, spans: FloatArray, marks: FloatArray, means: FloatArray) -> Sketch:
-        """Measure the rows."""
+        """Measure the rows, their knees bent a little at least."""
+        rows = bent_knees(rows, means)
         return cls(kind, rows, spans, marks, means, Geometry.of(HUMAN, rows_wxyz(rows, means)))
 
     @property
@@ -117,8 +119,11 @@ class Sketch:
         geometry = Geometry.of(HUMAN, rows_wxyz(rows, self.means))
         root = grounded(geometry, times, rows[:, :3] * LEG_M, self.air, self.roll(times))
         root = ballistic(geometry, times, root, self.air, length_m)
+        wxyz = held_feet(rows_wxyz(rows, self.means), root, times, stances_of(self.kind, self.events()))
+        geometry = Geometry.of(HUMAN, wxyz)
+        root = ballistic(geometry, times, root, self.air, length_m)
         root -= root[0] * np.array([1.0, 0.0, 1.0])
-        return np.concatenate([root / LEG_M, rows[:, 3:]], axis=1), times, geometry
+        return unit_rows(root / LEG_M, wxyz, self.means), times, geometry
 
 
 def _forward_speed(times: FloatArray, points: FloatArray, start: float, stop: float) -> float:
