@@ -8,17 +8,19 @@ from math import inf
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError
 from marey.locomotion._controller import MareyWarning
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame
-from marey.locomotion._machine_adapt import Approach, clip_for, leap_for, plan_approach
+from marey.locomotion._machine_adapt import Approach, clip_for, leap_for, plan_approach, planted_toe
 from marey.locomotion._machine_moment import MachineSnapshot, Moment, Plan
 from marey.locomotion._machine_parts import JumpBook, Walker
 from marey.locomotion._machine_request import JumpAnswer, JumpRequest
 from marey.locomotion._runup import MAX_ACCELERATION
 from marey.locomotion._standing_jump import plan_standing_jump, standing_feet
+from marey.locomotion._transition import LeapPlan
 from marey.locomotion._transition_clip import BodyFrame, effectors
 from marey.locomotion._transition_feet import Feet
 from marey.locomotion._transition_plan import leap_feet
@@ -88,6 +90,23 @@ class Machine:
             "planned", made.kind, made.length_m, made.foot, approach.speed, approach.duration_s, approach.cycles
         )
 
+    def preview(
+        self,
+        length_m: float,
+        kind: str,
+        speed: float,
+        *,
+        foot: str = "right",
+        height_m: float | None = None,
+        position: ArrayLike = (0.0, 0.0),
+        heading_rad: float = 0.0,
+    ) -> tuple[LeapPlan, Feet]:
+        """Plan a leap from a gait of some speed [m/s] whose heel strikes at a place ``(x, z)`` [m]; changes nothing."""
+        request = JumpRequest(length_m, kind, height_m, foot=foot)
+        place = np.array(position, dtype=np.float64)
+        leap = leap_for(self._walker, self._jumps, request, speed, position=place, heading_rad=heading_rad)
+        return leap, leap_feet(leap)
+
     def cancel(self) -> bool:
         """Give up a jump that has not begun, or one that is queued; tells whether there was any."""
         if self._now.stage == "adapt":
@@ -107,6 +126,20 @@ class Machine:
             self._restore()
 
     # Reading
+
+    @property
+    def jumps(self) -> JumpBook:
+        """What can be jumped."""
+        return self._jumps
+
+    @property
+    def takeoff(self) -> tuple[float, float] | None:
+        """Where the take-off toe will be, or is ``(x, z)`` [m]; nothing unless a jump was asked for."""
+        now = self._now
+        if isinstance(now.plan, LeapPlan) and now.feet is not None:
+            x, z = planted_toe(now.plan, now.feet, self._jumps.rest_heights_m(self.parameters.leg_length_m))
+            return float(x), float(z)
+        return None if now.request is None else now.request.takeoff
 
     @property
     def is_busy(self) -> bool:

@@ -12,10 +12,12 @@ from marey.base import FloatArray, InputError
 from marey.locomotion._controller import MareyWarning
 from marey.locomotion._machine_parts import JumpBook, Walker, frozen_gait
 from marey.locomotion._machine_request import JumpRequest
-from marey.locomotion._profile import SpeedProfile, plan_profile
+from marey.locomotion._model import EFFECTORS
+from marey.locomotion._profile import FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion._runup import approach_speed, plan_run_up
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, JumpClip, forward
+from marey.locomotion._transition_clip import RIGHT, JumpClip, effectors, forward
+from marey.locomotion._transition_feet import Feet
 from marey.locomotion._transition_plan import leap_feet, plan_leap
 
 STILL: Final = 0.05  # [m/s] slower than this is standing
@@ -40,8 +42,9 @@ class Approach:
         goal = walker.parameters._replace(speed=self.speed, run=self.run, turn_rate=0.0)
         walker.go_to(goal, self.duration_s)
         if self.profile is not None:
-            times = self.profile.times
-            walker.follow_plan(times, self.profile.speed(times), self.profile.run_at(times))
+            times, turn = self.profile.times, walker.parameters.turn_rate
+            straighten = np.interp(times, [0.0, SHORTEST_RAMP_S], [turn, 0.0])
+            walker.follow_plan(times, self.profile.speed(times), self.profile.run_at(times), straighten)
 
 
 def plan_approach(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
@@ -117,18 +120,17 @@ def _goal(walker: Walker, jumps: JumpBook, request: JumpRequest) -> tuple[float,
 
 def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
     """A speed profile whose last heel strike puts the take-off toe on its place."""
-    now, run = walker.parameters, _share(request)
+    now, run, table = walker.parameters, _share(request), FrequencyTable.of(walker.frequency)
     assert request.takeoff is not None
-    ahead = float((np.array(request.takeoff) - walker.position) @ forward(walker.heading_rad))
+    heading = walker.heading_rad + 0.5 * SHORTEST_RAMP_S * now.turn_rate  # once the turn has died out
+    ahead = float((np.array(request.takeoff) - walker.position) @ forward(heading))
     reasons: list[str] = []
     for speed in _goal(walker, jumps, request):
         if speed < STILL:
             continue
         way = ahead - takeoff_offset(walker, jumps, request, speed)
         strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
-        profile = plan_profile(
-            walker.frequency, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike
-        )
+        profile = plan_profile(table, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike)
         if profile.is_feasible:
             return Approach(request, speed, run, profile.duration_s, profile.num_cycles, profile)
         reasons.append(profile.status)
@@ -140,8 +142,21 @@ def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach
 def takeoff_offset(walker: Walker, jumps: JumpBook, request: JumpRequest, speed: float) -> float:
     """How far the planted take-off toe will be ahead of the carriage at the heel strike [m]."""
     plan = leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
-    toe = 1 if request.side == RIGHT else 3
-    return float(leap_feet(plan).places[toe, 0, 2])
+    return float(planted_toe(plan, leap_feet(plan), jumps.rest_heights_m(walker.parameters.leg_length_m))[1])
+
+
+def planted_toe(plan: LeapPlan, feet: Feet, rest_heights: FloatArray) -> FloatArray:
+    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches.
+
+    The ankle is held where it strikes; the foot then turns as it lies when its toe comes down.
+    """
+    ankle, toe = (0, 1) if plan.side == RIGHT else (2, 3)
+    strike = effectors(plan.skeleton, plan.frame(0.0))[ankle, [0, 2]]
+    down = effectors(plan.skeleton, plan.frame(float(feet.starts_s[toe, 0])))
+    along = down[toe, [0, 2]] - down[ankle, [0, 2]]
+    bone = float(np.linalg.norm(plan.skeleton.offsets[plan.skeleton.names.index(EFFECTORS[toe])]))
+    reach = np.sqrt(max(bone**2 - float(rest_heights[ankle] - rest_heights[toe]) ** 2, 0.0))
+    return strike + reach * along / np.linalg.norm(along)
 
 
 def leap_for(

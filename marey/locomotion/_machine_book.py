@@ -77,6 +77,10 @@ class ModelJumps:
         opposite = self._opposite if side == LEFT else None
         return JumpClip(unit.rows, self._model.gaits.means, leg, unit.duration_s, unit.events, opposite)
 
+    def rest_heights_m(self, leg_length_m: float) -> FloatArray:
+        """Heights ``(4,)`` [m] of the effectors of a foot that stands flat."""
+        return self._model.rest_heights * leg_length_m
+
     def skeleton_for(self, leg_length_m: float) -> Skeleton:
         """The body with legs of this length."""
         if self._body is None or self._body[0] != leg_length_m:

@@ -97,6 +97,10 @@ class JumpBook(Protocol):
         """The jump itself; mirrored for a take-off with the left foot."""
         ...
 
+    def rest_heights_m(self, leg_length_m: float) -> FloatArray:
+        """Heights ``(4,)`` [m] of the effectors of a foot that stands flat."""
+        ...
+
     def skeleton_for(self, leg_length_m: float) -> Skeleton:
         """The body with legs of this length."""
         ...

@@ -10,7 +10,7 @@ from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import NEVER_S, RawFrame
 from marey.locomotion._machine import Machine
 from marey.locomotion._machine_book import opposite_joints
-from marey.locomotion._model import EVENTS
+from marey.locomotion._model import EFFECTORS, EVENTS
 from marey.locomotion._runup import MAX_ACCELERATION
 from marey.locomotion._transition_clip import LEFT, JumpClip
 from marey.skeleton import HUMAN
@@ -123,6 +123,9 @@ class PlainJumps:
         rows[:, 2] = 2.0 * length_m * phases / leg_length_m
         rows[:, 3 + 3 * LEFT_HIP] = -0.3 * np.sin(np.pi * phases)
         return JumpClip(rows, UPRIGHT, leg_length_m, 1.1, LEAP, OTHER_SIDE if side == LEFT else None)
+
+    def rest_heights_m(self, leg_length_m):
+        return HUMAN.rest_positions()[[HUMAN.index(name) for name in EFFECTORS], 1]
 
     def skeleton_for(self, leg_length_m):
         return HUMAN
