@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Final, TypedDict
+from typing import Final, TypedDict, cast
 
 import numpy as np
 
@@ -106,6 +106,7 @@ def checked_dt(dt: object, name: str = "dt") -> float:
 def _checked_style(style: object) -> Style:
     if isinstance(style, str):
         return style
-    if not isinstance(style, Mapping):
+    if not hasattr(style, "items"):
         raise InputError(f"style is {style!r}", "Give a name, or a weight for each of some names")
-    return {str(name): checked_number(f"the weight of '{name}'", weight) for name, weight in style.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # a mapping of anything
+    weights = cast("Mapping[object, object]", style)
+    return {str(name): checked_number(f"the weight of '{name}'", weight) for name, weight in weights.items()}

@@ -14,7 +14,7 @@ from marey.locomotion._controller import LEG_RANGE_M, MAX_TURN_RATE, Controller,
 from marey.locomotion._engine_plan import LEG, RAMP_TOTAL, RUN, SPEED, STYLES, TURN, Posture, ramp, steady
 from marey.locomotion._engine_walker import blank_walkers, build_of
 from marey.locomotion._model import LocomotionModel, Style
-from marey.locomotion._plant_arrays import leg_arrays, plant_options, plant_state
+from marey.locomotion._plant_arrays import EASE_S, leg_arrays, plant_state
 from marey.skeleton import Pose
 
 MAX_CHARACTERS: Final = 100_000
@@ -91,7 +91,7 @@ class Crowd:
             clock[:, 4:6] = frozen(positions, count, 2, name="positions")
         self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings, self._contacts = np.zeros((count, 4, 3)), np.zeros((count, 4), dtype=np.bool_)
-        self._legs, self._options, self._states = leg_arrays(self.model.skeleton), plant_options(), plant_state(count)
+        self._legs, self._states = leg_arrays(self.model.skeleton), plant_state(count)
 
     # What they do
 
@@ -197,7 +197,7 @@ class Crowd:
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
                 plant_crowd(
-                    self._build, self._legs, self._options, self._walkers, self._states, step, roots, rotations,
+                    self._build, self._legs, EASE_S, self._walkers, self._states, step, roots, rotations,
                     landings, self._contacts,
                 )  # fmt: skip
 

@@ -34,6 +34,8 @@ def move_crowd(
             walkers.settling[i],
             walkers.until[i],
             walkers.places[i],
+            walkers.shift[i],
+            walkers.yaw[i],
             walkers.ease[i],
             walkers.feet[i],
         )
@@ -45,7 +47,7 @@ def move_crowd(
 def plant_crowd(
     build: Build,
     legs: Legs,
-    options: PlantOptions,
+    ease_s: float,
     walkers: Walker,
     states: FloatArray,
     dt: float,
@@ -62,7 +64,7 @@ def plant_crowd(
             walkers.held[i],
             walkers.until[i],
             landings[i],
-            options,
+            PlantOptions(walkers.shift[i], walkers.yaw[i], ease_s),
             0.0,
             leg / build.own_leg,
             legs,

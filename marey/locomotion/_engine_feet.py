@@ -37,6 +37,8 @@ class Feet:
         from marey.locomotion._plant_kernels import plant_step
 
         scale = frame.leg_length_m / self._own_leg
+        self._options.shift[:] = 0.0 if frame.shift is None else frame.shift
+        self._options.toe_in[:] = 0.0 if frame.yaw is None else frame.yaw
         bits = plant_step(
             dt, frame.planted, frame.until_s, frame.landing, self._options, 0.0, scale, self._legs, self._state,
             frame.root_position, frame.rotations,

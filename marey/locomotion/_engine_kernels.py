@@ -21,6 +21,8 @@ from marey.locomotion._pose_kernels import (
     PHASE_AT,
     RUN_AT,
     S_N,
+    SPEED_AT,
+    TURN_AT,
     X_AT,
     Z_AT,
     Build,
@@ -57,7 +59,9 @@ class Walker(NamedTuple):
     held: BoolArray  # (4,) effectors on the ground
     settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
-    places: FloatArray  # (5, 8) placings: now, and when each of them lands
+    places: FloatArray  # (5, 10) placings: now, and when each of them lands
+    shift: FloatArray  # (4, 3) [m] landings are moved by this, onto the curve of the way
+    yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
     feet: FloatArray  # (4, 3) [m] effectors as shown last, after foot plants
 
@@ -148,11 +152,12 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
 
 @kernel
 def write_place(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
-    """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
+    """Placing ``(10,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT] = values[LEG], values[BANK]
+    out[SPEED_AT], out[TURN_AT] = values[SPEED], values[TURN]
 
 
 @kernel
@@ -163,7 +168,7 @@ def rest_time(plan: Plan) -> float:
         return NEVER_S
     while i > 0 and plan.values[i - 1, SPEED] <= 0.0 and plan.values[i - 1, POSTURE] <= 0.0:
         i -= 1
-    return plan.knots[i]
+    return float(plan.knots[i])
 
 
 @kernel
@@ -331,4 +336,5 @@ def show_walker(
     settling[0] = walker.settling[FOOT]
     settling[1] = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
     weights = walker.here[STYLES:]
-    show(gaits, build, weights, walker.places, seen, settling, walker.ease, root, rotations, landing)
+    places, shift, yaw = walker.places, walker.shift, walker.yaw
+    show(gaits, build, weights, places, seen, settling, walker.ease, root, rotations, landing, shift, yaw)

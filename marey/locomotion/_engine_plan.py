@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -104,7 +103,7 @@ def overlaid(
     wanted = np.unique(np.concatenate([times, even]))
     kept = np.r_[True, np.diff(wanted) > CLOSE_S] | np.isin(wanted, ends) | (wanted == wanted[-1])
     knots = wanted[kept]
-    dense = np.stack([np.interp(knots, times, column) for column in rows.T], axis=1)
+    dense = _sampled(knots, times, rows)
     share = np.minimum(knots[:, None] / ends, 1.0)
     dense = np.where(changed, (1.0 - share) * now + share * to, dense)
     return _with_posture(knots[None], dense[None], now[None], posture)
@@ -121,10 +120,17 @@ def _slowed(ends_s: FloatArray, change: FloatArray) -> FloatArray:
 
 def followed(times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
     """A plan through knots ``(M,)`` [s] with parameters ``(M, P)``; knots are added where they are far apart."""
-    fine = [np.linspace(a, b, 1 + max(1, int(np.ceil((b - a) / KNOT_S)))) for a, b in pairwise(times)]
-    dense_times = np.unique(np.concatenate([times, *fine]))
-    dense = np.stack([np.interp(dense_times, times, column) for column in rows.T], axis=1)
-    return _with_posture(dense_times[None], dense[None], now[None], posture)
+    count = max(1, int(np.ceil(float(times[-1] - times[0]) / KNOT_S)))
+    knots = np.unique(np.concatenate([times, np.linspace(times[0], times[-1], 1 + count)]))
+    return _with_posture(knots[None], _sampled(knots, times, rows)[None], now[None], posture)
+
+
+def _sampled(knots: FloatArray, times: FloatArray, rows: FloatArray) -> FloatArray:
+    """Rows ``(M, P)`` at other times, linear between."""
+    out = np.empty((len(knots), rows.shape[1]))
+    for c in range(rows.shape[1]):
+        out[:, c] = np.interp(knots, times, rows[:, c])
+    return out
 
 
 def _with_posture(

@@ -39,7 +39,7 @@ class _Moment:
     """A walker at one time."""
 
     plan: Plan
-    arrays: Walker
+    arrays: tuple[FloatArray | BoolArray, ...]
 
 
 class GaitWalker:
@@ -163,7 +163,8 @@ class GaitWalker:
         root, rotations, landing = np.empty(3), np.empty((len(self._build.offsets), 4)), np.empty((4, 3))
         arrays = self._arrays
         show_walker(self._gaits, self._build, arrays, root, rotations, landing)
-        return RawFrame(root, rotations, arrays.held.copy(), arrays.until.copy(), landing, float(arrays.here[LEG]))
+        leg, bent = float(arrays.here[LEG]), (arrays.shift.copy(), arrays.yaw.copy())
+        return RawFrame(root, rotations, arrays.held.copy(), arrays.until.copy(), landing, leg, *bent)
 
     def pose_at(
         self, phase: float, speed: float, run: float, position: ArrayLike, heading_rad: float
@@ -172,7 +173,7 @@ class GaitWalker:
         from marey.locomotion._pose_kernels import write_pose
 
         here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
-        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0])
+        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0, speed, 0.0])
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
@@ -213,9 +214,7 @@ class GaitWalker:
 
     def snapshot(self) -> object:
         """Remember this moment."""
-        from marey.locomotion._engine_kernels import Walker
-
-        return _Moment(self._plan, Walker(*(array.copy() for array in self._arrays)))
+        return _Moment(self._plan, tuple(array.copy() for array in self._arrays))
 
     def restore(self, snapshot: object) -> None:
         """Come back to a moment."""
@@ -261,8 +260,20 @@ def blank_walkers(num_parameters: int, *batch: int) -> Walker:
     held = np.zeros((*batch, 4), dtype=np.bool_)
     settling = zeros(5)
     settling[..., 0], settling[..., 2], settling[..., 4] = -1.0, 3.0, 1.0
-    here, places = zeros(num_parameters), zeros(5, 8)
-    return Walker(zeros(7), zeros(7), here, held, settling, zeros(4), places, zeros(4, 3), zeros(4, 3))
+    points = zeros(4, 3)
+    return Walker(
+        zeros(7),
+        zeros(7),
+        zeros(num_parameters),
+        held,
+        settling,
+        zeros(4),
+        zeros(5, 10),
+        points,
+        zeros(2),
+        points.copy(),
+        points.copy(),
+    )
 
 
 def build_of(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> Build:

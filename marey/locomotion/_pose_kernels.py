@@ -25,6 +25,8 @@ from marey.locomotion._model import GaitArrays
 from marey.locomotion._synthesis_kernels import add_unit_row, catmull_rom
 
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
+SPEED_AT, TURN_AT = 8, 9
+BEND_S = 0.5  # [s] no foot is set farther ahead on a curve than the body moves in this time
 SETTLE_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 
 
@@ -78,7 +80,7 @@ def write_pose(
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
-    ``at`` ``(8,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
+    ``at`` ``(10,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
     """
     columns = np.empty(3 + 3 * rotations.shape[0])
     write_unit(gaits, build.cubic, weights, at, columns, rotations)
@@ -131,6 +133,22 @@ def lift_leg(build: Build, side: int, part: float, rotations: FloatArray) -> Non
 
 
 @kernel
+def bend_landing(at: FloatArray, e: int, landing: FloatArray, shift: FloatArray, yaw: FloatArray) -> None:
+    r"""Set a foot on the curve instead of on its tangent.
+
+    A foot that lands :math:`d` ahead is passed :math:`d/s` later, when the way has gone :math:`\omega d^2/2s` to the
+    side and has turned by :math:`\omega d/s`.
+    """
+    forth_x, forth_z = sin(at[HEADING_AT]), cos(at[HEADING_AT])
+    ahead = (landing[e, 0] - at[X_AT]) * forth_x + (landing[e, 2] - at[Z_AT]) * forth_z
+    later = min(max(ahead, 0.0), BEND_S * at[SPEED_AT]) / max(at[SPEED_AT], 1e-3)
+    side = 0.5 * at[TURN_AT] * max(ahead, 0.0) * later
+    shift[e, 0], shift[e, 1], shift[e, 2] = side * forth_z, 0.0, -side * forth_x
+    if e % 2 == 0:
+        yaw[e // 2] = at[TURN_AT] * later
+
+
+@kernel
 def show(
     gaits: GaitArrays,
     build: Build,
@@ -142,6 +160,8 @@ def show(
     root: FloatArray,
     rotations: FloatArray,
     landing: FloatArray,
+    shift: FloatArray,
+    yaw: FloatArray,
 ) -> None:
     """Pose of one walker, before foot plants, and where its feet will land.
 
@@ -149,13 +169,15 @@ def show(
         gaits: the model.
         build: the body.
         weights: of the styles ``(K,)``.
-        places: ``(5, 8)`` placings: now, and when each effector lands.
+        places: ``(5, 10)`` placings: now, and when each effector lands.
         seen: ``(4,)`` the landings that count: where positive.
         settling: ``(2,)`` foot that makes a small step, or -1, and how far it is in it.
         ease: out, effectors ``(4, 3)`` [m] now, without that step.
         root: out ``(3,)`` [m].
         rotations: out ``(J, 4)``.
         landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
+        shift: out ``(4, 3)`` [m] to be added to landings on a curve.
+        yaw: out ``(2,)`` [rad] to be added to the feet that land on a curve.
     """
     low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
     for k in range(5):
@@ -171,3 +193,4 @@ def show(
             write_feet(build, at[LEG_AT], low_root, low, feet)
             for c in range(3):
                 landing[k - 1, c] = feet[k - 1, c]
+            bend_landing(at, k - 1, landing, shift, yaw)
