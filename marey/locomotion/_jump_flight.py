@@ -14,6 +14,7 @@ from marey.skeleton import Skeleton, contact_points
 
 GRAVITY: Final = 9.81  # [m/s²]
 EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
+INSTANT_S: Final = 1e-9  # [s] two times this near are one
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
 
@@ -35,7 +36,7 @@ class Airtime:
     def stances(self, times: FloatArray) -> tuple[tuple[list[int], BoolArray], ...]:
         """Feet (0 left, 1 right) of the stance before and after, and when they are down ``(N,)``."""
         first, last = ([SIDES.index(side) for side in feet] for feet in (self.leaving, self.landing))
-        return (first, times <= self.off_s), (last, times >= self.land_s)
+        return (first, times <= self.off_s + INSTANT_S), (last, times >= self.land_s - INSTANT_S)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +67,11 @@ def at_time(times: FloatArray, values: FloatArray, at: float) -> FloatArray:
 
 
 def measured_length(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime) -> float:
-    """Way [m] along +Z from the toe joints that leave, at toe off, to the heels that land, at heel strike."""
-    (leaving, _), (landing, _) = air.stances(times)
-    toes = at_time(times, geometry.toes + root[:, None], air.off_s)[leaving, 2]
-    heels = at_time(times, geometry.heels + root[:, None], air.land_s)[landing, 2]
-    return float(heels.mean() - toes.mean())
+    """Way [m] along +Z from the toe joints in the last row before toe off to the heels in the first row of landing."""
+    (leaving, down), (landing, landed) = air.stances(times)
+    off, land = np.flatnonzero(down)[-1], np.flatnonzero(landed)[0]
+    toes = geometry.toes[off, leaving, 2].mean() + root[off, 2]
+    return float(geometry.heels[land, landing, 2].mean() + root[land, 2] - toes)
 
 
 def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime, roll: FloatArray) -> FloatArray:
@@ -120,7 +121,7 @@ def ballistic(
     """
     out = root.copy()
     if length_m is not None:
-        out[times >= air.land_s, 2] += length_m - _reached(geometry, times, root, air)
+        out[times >= air.land_s, 2] += length_m - measured_length(geometry, times, root, air)
     c_off, v_off = _edge(times, geometry.com + out, air.off_s, is_before=True)
     c_land, v_land = _edge(times, geometry.com + out, air.land_s, is_before=False)
     T = air.duration_s
@@ -131,14 +132,6 @@ def ballistic(
     before = _bump(air.off_s - times, min(EASE_S, 0.6 * air.off_s))
     after = _bump(times - air.land_s, min(EASE_S, 0.6 * (times[-1] - air.land_s)))
     return out - before[:, None] * (v - v_off) + after[:, None] * (v - GRAVITY * T * UP - v_land)
-
-
-def _reached(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airtime) -> float:
-    """Length [m] of a jump from its stances alone: the last row before toe off to the first after heel strike."""
-    (leaving, down), (landing, landed) = air.stances(times)
-    off, land = np.flatnonzero(down)[-1], np.flatnonzero(landed)[0]
-    toes = geometry.toes[off, leaving, 2].mean() + root[off, 2]
-    return float(geometry.heels[land, landing, 2].mean() + root[land, 2] - toes)
 
 
 def _edge(times: FloatArray, com: FloatArray, at: float, *, is_before: bool) -> tuple[FloatArray, FloatArray]:

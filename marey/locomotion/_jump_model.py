@@ -25,7 +25,7 @@ STRAY: Final = 0.2  # [-] how far l_n may stray from what is asked so that the p
 SHORT_BY_M: Final = 2e-3  # [m] poses this near the length are good enough; the flight makes up the rest
 _LARGE: Final = ("mean", "lift")
 _SMALL: Final = (
-    *("shares", "offsets", "slopes", "centre", "pieces", "piece_limits", "marks", "mark_limits"),
+    *("shares", "offsets", "slopes", "centre", "pose_limits", "pieces", "piece_limits", "marks", "mark_limits"),
     *("flight_law", "flight_speed", "flight_limits", "captured", "limits", "means"),
 )
 
@@ -51,6 +51,7 @@ class JumpModel:
     offsets: FloatArray  # (K, C)
     slopes: FloatArray  # (2, C) by l_n and by T [s]
     centre: FloatArray  # (2,) l_n and T [s] at which the offsets hold
+    pose_limits: FloatArray  # (2, 2) least and greatest l_n and T [s] for poses
     pieces: FloatArray  # (3, S - 1) log durations [s] of the pieces but the flight: constant, by l_n, by T
     piece_limits: FloatArray  # (2, S - 1) [s] shortest and longest captured
     marks: FloatArray  # (3, 5) RTS, RHO as parts of the take-off stance, LTS, LHO, LTO of what comes after landing
@@ -122,8 +123,13 @@ class JumpModel:
         return self.run_up if name == "model" else self.captured_run_up
 
     def rows(self, mix: FloatArray, length_n: float, flight_s: float) -> FloatArray:
-        """Rows ``(N, D)`` of the plain law at the canonical instants, for weights ``(K,)``."""
-        scores = mix @ self.offsets + (np.array([length_n, flight_s]) - self.centre) @ self.slopes
+        """Rows ``(N, D)`` of the plain law at the canonical instants, for weights ``(K,)``.
+
+        Beyond what was captured poses stay as they are: lines go on for ever, knees do not. A longer jump is then flown
+        faster and longer.
+        """
+        at = np.clip(np.array([length_n, flight_s]), *self.pose_limits)
+        scores = mix @ self.offsets + (at - self.centre) @ self.slopes
         return (self.mean + scores @ self.lift).reshape(-1, 3 + 3 * len(self.means))
 
     def plain(self, mix: FloatArray, length_n: float, flight_s: float) -> Sketch:
@@ -203,6 +209,7 @@ class JumpModel:
         kind, *people = bytes(arrays["names"]).decode().split("\n")
         if kind not in NUM_ROWS:
             raise UnknownNameError("kind of jump", kind, "a jump model", tuple(NUM_ROWS))
+        arrays = {"pose_limits": np.array([[-9.0, -9.0], [9.0, 9.0]]), **arrays}
         held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_LARGE, *_SMALL)}
         own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
         return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)
