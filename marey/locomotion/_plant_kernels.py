@@ -47,6 +47,7 @@ YAW, TILT, SHIFT_A, GOAL_A, GOAL_T, SHIFT_T = 8, 10, 16, 22, 25, 28  # rates of 
 HEADING, ANKLE_AHEAD, TOE_AHEAD, RAW = 34, 35, 36, 37  # RAW: raw rotation of the ankle one frame ago
 RISE, TARGET, TURN = 41, 43, 46  # TARGET, TURN: what the legs are posed with in this frame
 LEVEL = 51  # [m] of the ground under this foot, over the floor, and its rate
+LOWEST_A, LOWEST_T = 55, 101  # [m] largest lift that a held ankle, toe has got: how low the raw one has been
 SINK, WAIT = 53, 54  # [s] left until a landed effector is all the way down, and until a foot has rolled onto its toe
 NEED = 50  # [m] how far the hip is too high
 DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
@@ -67,7 +68,7 @@ DROP_PART = 0.04  # [-] of the leg: the most that the root is lowered
 SEEN_S = 0.15  # [s] a foot that lands this soon starts to lower the root
 TWIST_RAD = 1.0471975511965976  # 60 degrees: a foot that was turned away more is let go (§III.2.5.5)
 SEEN_M = 0.0005  # [m] an ankle farther from its target has missed it
-MISS_M = 0.002  # [m] beyond reach: the heel is let go
+LEAVE_M = 0.015  # [m] an effector whose raw one has risen this much since it was lowest leaves
 LOST_M = 0.02  # [m] beyond reach: the plant is over
 MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises
 STEEP_RAD = 1.4  # [rad] a foot stands on its toe no steeper than this
@@ -342,11 +343,13 @@ def guide_foot(
         f = above_floor(f, target[1], floor_y + row[LEVEL] + scale * legs.rest[t])
     keep_foot(row, target, f, f0)
     reach, soft, _ = leg_extension(row)
-    weight = 0.0 if toe_down and not ankle_down else 1.0
+    hip = get3(row, ORIGIN)
+    rolls = (hip[0] - target[0]) * f[0] + (hip[2] - target[2]) * f[2] > 0.0  # past its foot: the heel rises instead
+    weight = 0.0 if toe_down and (not ankle_down or rolls) else 1.0
     if not held:
         early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
         weight = 1.0 - early * early * (3.0 - 2.0 * early)
-    row[NEED] = weight * hip_excess(get3(row, ORIGIN), target, soft * reach)
+    row[NEED] = weight * hip_excess(hip, target, soft * reach)
     remember_foot(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
 
 
@@ -424,19 +427,30 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 
 @kernel
-def let_go(row: FloatArray, ease_s: float) -> None:
+def let_go(row: FloatArray, scale: float, ease_s: float) -> None:
     """Let a heel rise that must, and let go of what the leg cannot keep."""
     reach, soft, _ = leg_extension(row)
     hip = get3(row, ORIGIN)
+    if row[TOE_HELD] > 0.0 and row[ANKLE_HELD] > 0.0 and norm(minus(get3(row, TARGET), hip)) > soft * reach:
+        row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
-    if toe_down and not ankle_down:
+    on_toe = toe_down and not ankle_down
+    if on_toe:
         raise_heel(row, hip, soft * reach)
     excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
-    if ankle_down and excess > (MISS_M if toe_down else LOST_M):
+    if (has_risen(row, LOWEST_A, SHIFT_A, ankle_down, scale) and toe_down) or (ankle_down and excess > LOST_M):
         row[ANKLE_BARRED] = 1.0
-    if (toe_down and not ankle_down and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
-        row[ANKLE_BARRED], row[TOE_BARRED] = 1.0, 1.0
-        row[LET_GO] = ease_s
+    if has_risen(row, LOWEST_T, SHIFT_T, toe_down, scale) and on_toe:
+        row[TOE_BARRED] = 1.0
+    if (on_toe and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
+        row[ANKLE_BARRED], row[TOE_BARRED], row[LET_GO] = 1.0, 1.0, ease_s
+
+
+@kernel
+def has_risen(row: FloatArray, lowest: int, shift: int, down: bool, scale: float) -> bool:
+    """Whether the raw path of a held effector has risen since it was lowest."""
+    row[lowest] = max(row[lowest], row[shift + 1]) if down else -1.0
+    return down and row[lowest] - row[shift + 1] > LEAVE_M * scale
 
 
 @kernel
@@ -455,7 +469,7 @@ def guide_feet(
     for foot in range(2):
         for j in range(4):
             state[foot, ORIGIN + 11 * j + 1] -= drop
-        let_go(state[foot], options.ease_s)
+        let_go(state[foot], scale, options.ease_s)
 
 
 @kernel
