@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -110,7 +111,7 @@ class _Player:
         self.engine.jump(jump.length_m, jump.kind, **options)
         rate_hz, began, start_s = self.script.rate_hz, False, self.time_s
         while not began or self.engine.state not in QUIET:
-            self.until((np.floor(self.time_s * rate_hz + 1e-6) + 1.0) / rate_hz)
+            self.until((math.floor(self.time_s * rate_hz + 1e-6) + 1) / rate_hz)
             began = began or self.engine.state not in QUIET or self.time_s > start_s + BEGIN_S
             if self.time_s > start_s + JUMP_LIMIT_S:
                 raise InputError(f"the jump was not done within {JUMP_LIMIT_S:g} s", "Ask for a shorter or nearer one")

@@ -43,6 +43,7 @@ class PartReport:
     asked_m: float | None = None  # length of a jump
     length_m: float | None = None  # from the ball of the foot that leaves to the heel that lands; None without a flight
     flight_s: float | None = None
+    takeoff_error_m: float | None = None  # from the place that was asked for to the ball of the foot that leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def _part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) 
     if isinstance(element, Action):
         facts = {"kind": "action", "asked_mps": element.speed}
     elif isinstance(element, JumpAction):
-        facts = {"kind": "jump", "asked_m": element.length_m, **_flight(motion, joints, start, stop)}
+        flight = _flight(motion, joints, start, stop, element.takeoff)
+        facts = {"kind": "jump", "asked_m": element.length_m, **flight}
     return PartReport(
         name=element.name,
         line=script.lines[part.index] if part.index < len(script.lines) else None,
@@ -132,8 +134,10 @@ def _path_m(motion: Motion, start: int, stop: int) -> float:
     return float(np.hypot(steps[:, 0], steps[:, 1]).sum())
 
 
-def _flight(motion: Motion, joints: FloatArray, start: int, stop: int) -> dict[str, Any]:
-    """Length and time of the longest flight between two frames."""
+def _flight(
+    motion: Motion, joints: FloatArray, start: int, stop: int, takeoff: tuple[float, float] | None
+) -> dict[str, Any]:
+    """Length and time of the longest flight between two frames, and how far from its place it began."""
     assert motion.contacts is not None
     active = motion.contacts.active
     leave, land = longest_run(np.asarray(~active[start:stop].any(axis=1)))
@@ -143,11 +147,12 @@ def _flight(motion: Motion, joints: FloatArray, start: int, stop: int) -> dict[s
     travel = (motion.root_positions[land] - motion.root_positions[leave])[[0, 2]]
     ahead = travel / max(float(np.hypot(*travel)), 1e-9)
     leaving, landing = _sides(motion, leave - 1), _sides(motion, land)
-    toes = joints[leave - 1, [motion.skeleton.index(f"{side}_foot") for side in leaving]][:, [0, 2]] @ ahead
+    toes = joints[leave - 1, [motion.skeleton.index(f"{side}_foot") for side in leaving]][:, [0, 2]]
     names = contact_points(motion.skeleton).names
     heels = contact_positions(motion[land : land + 1])[0, [names.index(f"{side}_heel") for side in landing]]
-    length = float((heels[:, [0, 2]] @ ahead).mean() - toes.mean())
-    return {"length_m": length, "flight_s": (land - leave) / motion.rate_hz}
+    length = float((heels[:, [0, 2]] @ ahead).mean() - (toes @ ahead).mean())
+    missed = None if takeoff is None else float(np.hypot(*(toes.mean(axis=0) - np.array(takeoff))))
+    return {"length_m": length, "flight_s": (land - leave) / motion.rate_hz, "takeoff_error_m": missed}
 
 
 def _sides(motion: Motion, frame: int) -> list[str]:

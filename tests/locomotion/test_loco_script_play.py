@@ -99,7 +99,7 @@ def test_the_character_starts_where_and_as_the_script_says():
     motion = played(Action(1.0, 1.2), position=(2.0, -1.0), heading_deg=90.0, leg_length_m=0.7)
     assert motion.root_positions[0, [0, 2]] == pytest.approx([2.0, -1.0], abs=0.06)
     assert motion.root_positions[-1, 0] > 2.9
-    assert abs(np.degrees(headings(motion).mean()) - 90.0) < 5.0
+    assert abs(np.degrees(headings(motion).mean()) - 90.0) < 10.0
     assert motion.root_positions[:, 1].max() < 0.85
 
 
@@ -137,7 +137,7 @@ REFUSED = [
         "no style 'nobody'",
     ),
     ("[[action]]\nspeed = 1\nseconds = 1\nstyle = { 99 = 1.0 }\n", 1, "no style '99'"),
-    ("[[action]]\nspeed = 1\nseconds = 1\n[[jump]]\nlength = 1.0\ntakeoff = [500.0, 3.0]\n", 4, ""),
+    ("[[action]]\nspeed = 1\nseconds = 1\n[[jump]]\nlength = 1.0\ntakeoff = [0.0, -3.0]\n", 4, ""),
 ]
 
 
@@ -164,6 +164,13 @@ def test_what_is_held_within_limits_is_remarked_with_its_line():
     back = perform(parse_script("[[action]]\nspeed = -1.0\nseconds = 0.5\n", file="back.toml"))
     assert any(text.startswith("back.toml:1: ") for text in back.warnings)
     assert middle_speed(back.motion, 0.0, 0.4) < 0.01
+
+
+def test_a_jump_takes_off_where_the_script_says():
+    text = "[[action]]\nspeed = 1.1\nseconds = 0.5\n[[jump]]\nlength = 0.9\ntakeoff = [0.0, 6.0]\n"
+    jump = perform(parse_script(text)).report.parts[1]
+    assert jump.takeoff_error_m is not None
+    assert jump.takeoff_error_m < 0.12  # the toe stands beside the line that the body follows
 
 
 def test_the_report_measures_what_was_asked():
