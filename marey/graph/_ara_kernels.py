@@ -108,25 +108,11 @@ def cell_of(world: World2D, x: float, z: float) -> tuple[int, int]:
 
 @kernel
 def way_left(world: World2D, layer: int, x: float, z: float) -> float:
-    """Lower bound of the way [m] from a place to the end, between the centres of cells; inf where blocked."""
+    """Lower bound of the way [m] from the cell of a place to the end; inf where blocked."""
     row, column = cell_of(world, x, z)
     if row < 0 or not world.free[row, column]:
         return np.inf
-    u = (x - world.origin[0]) / world.cell - 0.5
-    v = (z - world.origin[1]) / world.cell - 0.5
-    i, j = int(np.floor(v)), int(np.floor(u))
-    a, b = v - i, u - j
-    height, width = world.free.shape
-    total, weight = 0.0, 0.0
-    for di in range(2):
-        for dj in range(2):
-            r, c = min(max(i + di, 0), height - 1), min(max(j + dj, 0), width - 1)
-            d = world.distance[layer, r, c]
-            w = (a if di else 1.0 - a) * (b if dj else 1.0 - b)
-            if np.isfinite(d):
-                total += w * d
-                weight += w
-    return total / weight if weight > 0.0 else world.distance[layer, row, column]
+    return world.distance[layer, row, column]
 
 
 @kernel
