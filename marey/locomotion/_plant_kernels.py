@@ -50,6 +50,7 @@ LEVEL = 51  # [m] of the ground under this foot, over the floor, and its rate
 LOWEST_A, LOWEST_T = 55, 101  # [m] largest lift that a held ankle, toe has got: how low the raw one has been
 SINK, WAIT = 53, 54  # [s] left until a landed effector is all the way down, and until a foot has rolled onto its toe
 NEED = 50  # [m] how far the hip is too high
+FINAL = 102  # [m] shift of the ankle as posed, and its rate
 DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
 
 SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time
@@ -71,6 +72,7 @@ SEEN_M = 0.0005  # [m] an ankle farther from its target has missed it
 LEAVE_M = 0.015  # [m] an effector whose raw one has risen this much since it was lowest leaves
 LOST_M = 0.02  # [m] beyond reach: the plant is over
 MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises
+FORCED_RAD = 0.2  # [rad] a heel that must rise this much more than it would has stayed behind: its toe is let go
 STEEP_RAD = 1.4  # [rad] a foot stands on its toe no steeper than this
 
 
@@ -269,6 +271,9 @@ def place_foot(
         placed = minus(plus(toe, shift), f)
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
     else:
+        if row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
+            for c in range(6):
+                row[SHIFT_A + c] = row[FINAL + c]
         wanted, remaining = (0.0, 0.0, 0.0), row[LET_GO]
         if ankle_s <= options.ease_s:
             row[RISE] = min(SINK_M * scale, max(0.0, landing[a, 1] - low_a))
@@ -344,8 +349,10 @@ def guide_foot(
     keep_foot(row, target, f, f0)
     reach, soft, _ = leg_extension(row)
     hip = get3(row, ORIGIN)
-    rolls = (hip[0] - target[0]) * f[0] + (hip[2] - target[2]) * f[2] > 0.0  # past its foot: the heel rises instead
-    weight = 0.0 if toe_down and (not ankle_down or rolls) else 1.0
+    weight = 1.0
+    if toe_down:  # the more the raw heel has risen, the more the heel rises instead
+        risen = 1.0 if not ankle_down else min(1.0, max(0.0, row[LOWEST_A] - row[SHIFT_A + 1]) / (LEAVE_M * scale))
+        weight = 1.0 - risen
     if not held:
         early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
         weight = 1.0 - early * early * (3.0 - 2.0 * early)
@@ -400,8 +407,8 @@ def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
 
 
 @kernel
-def raise_heel(row: FloatArray, hip: Vector, reach: float) -> None:
-    """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn in the memory."""
+def raise_heel(row: FloatArray, hip: Vector, reach: float) -> float:
+    """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn, returns how far [rad]."""
     target, toe = get3(row, TARGET), get3(row, GOAL_T)
     f0 = minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
     f = minus(toe, target)
@@ -411,13 +418,14 @@ def raise_heel(row: FloatArray, hip: Vector, reach: float) -> None:
     needed = min(STEEP_RAD, heel_angle(hip, toe, ahead, length, reach))
     gap = angle - needed
     if gap >= MARGIN_RAD:
-        return
+        return 0.0
     raised = needed + (0.25 * (gap + MARGIN_RAD) ** 2 / MARGIN_RAD if gap > -MARGIN_RAD else 0.0)
     c, s = _cos_sin(min(raised, STEEP_RAD))
     f = (length * c * ahead[0], -length * s, length * c * ahead[2])
     set3(row, TARGET, minus(toe, f))
     set3(row, TILT, log(arc(unit(rotate(yaw(row[YAW]), f0)), unit(f))))
     keep_foot(row, get3(row, TARGET), f, f0)
+    return raised - angle
 
 
 @kernel
@@ -427,7 +435,7 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 
 @kernel
-def let_go(row: FloatArray, scale: float, ease_s: float) -> None:
+def let_go(row: FloatArray, drop: float, dt: float, scale: float, ease_s: float) -> None:
     """Let a heel rise that must, and let go of what the leg cannot keep."""
     reach, soft, _ = leg_extension(row)
     hip = get3(row, ORIGIN)
@@ -435,15 +443,16 @@ def let_go(row: FloatArray, scale: float, ease_s: float) -> None:
         row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     on_toe = toe_down and not ankle_down
-    if on_toe:
-        raise_heel(row, hip, soft * reach)
+    stretched = on_toe and raise_heel(row, hip, soft * reach) > FORCED_RAD
     excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
     if (has_risen(row, LOWEST_A, SHIFT_A, ankle_down, scale) and toe_down) or (ankle_down and excess > LOST_M):
         row[ANKLE_BARRED] = 1.0
-    if has_risen(row, LOWEST_T, SHIFT_T, toe_down, scale) and on_toe:
+    if (has_risen(row, LOWEST_T, SHIFT_T, toe_down, scale) and on_toe) or stretched:
         row[TOE_BARRED] = 1.0
     if (on_toe and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
         row[ANKLE_BARRED], row[TOE_BARRED], row[LET_GO] = 1.0, 1.0, ease_s
+    ankle = get3(row, ORIGIN + 22)
+    follow3(row, FINAL, minus(get3(row, TARGET), (ankle[0], ankle[1] + drop, ankle[2])), dt, FASTEST_MPS)
 
 
 @kernel
@@ -469,7 +478,7 @@ def guide_feet(
     for foot in range(2):
         for j in range(4):
             state[foot, ORIGIN + 11 * j + 1] -= drop
-        let_go(state[foot], scale, options.ease_s)
+        let_go(state[foot], drop, dt, scale, options.ease_s)
 
 
 @kernel
