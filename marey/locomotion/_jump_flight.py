@@ -14,6 +14,8 @@ from marey.skeleton import Skeleton, contact_points
 
 GRAVITY: Final = 9.81  # [m/s²]
 EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
+SMOOTH_ROWS: Final = 4  # on either side; what a stance is corrected by shall not shake the body
+FADE: Final = 0.75  # [-] of its pace that a correction keeps from row to row after the stance
 INSTANT_S: Final = 1e-9  # [s] two times this near are one
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
@@ -25,6 +27,7 @@ class Airtime:
 
     off_s: float
     land_s: float
+    leave_s: float  # when the feet that landed leave again
     leaving: tuple[str, ...]
     landing: tuple[str, ...]
 
@@ -36,7 +39,8 @@ class Airtime:
     def stances(self, times: FloatArray) -> tuple[tuple[list[int], BoolArray], ...]:
         """Feet (0 left, 1 right) of the stance before and after, and when they are down ``(N,)``."""
         first, last = ([SIDES.index(side) for side in feet] for feet in (self.leaving, self.landing))
-        return (first, times <= self.off_s + INSTANT_S), (last, times >= self.land_s - INSTANT_S)
+        stands = (times >= self.land_s - INSTANT_S) & (times <= self.leave_s + INSTANT_S)
+        return (first, times <= self.off_s + INSTANT_S), (last, stands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +93,33 @@ def grounded(geometry: Geometry, times: FloatArray, root: FloatArray, air: Airti
         low = np.minimum(geometry.heels[:, feet, 1], geometry.balls[:, feet, 1]).mean(axis=1) + root[:, 1]
         heel, toe = (part[:, feet].mean(axis=1) + root for part in (geometry.heels, geometry.toes))
         slide = _slide(heel, toe, roll, is_down)
-        slide[:, 1] = np.where(is_down, low, 0.0)
+        slide[:, 1] = low
+        rows = np.flatnonzero(is_down)
+        slide[rows] = _smooth(slide[rows])
+        slide[: rows[0], 1] = 0.0
+        slide[rows[-1] + 1 :] = _faded(slide, int(rows[-1]), is_last=bool(rows[0] > 0))
         out -= slide
     return out
+
+
+def _faded(slide: FloatArray, last: int, *, is_last: bool) -> FloatArray:
+    """What follows row ``last`` of a correction ``(N, 3)``: it runs out, or ends at once where a flight follows."""
+    rows = np.arange(1, len(slide) - last)[:, None]
+    if not is_last:
+        return np.broadcast_to(slide[last] * [1.0, 0.0, 1.0], (len(rows), 3))
+    pace = slide[last] - slide[max(last - 1, 0)]
+    return slide[last] + pace * FADE * (1.0 - FADE**rows) / (1.0 - FADE)
+
+
+def _smooth(values: FloatArray) -> FloatArray:
+    """Values ``(n, 3)`` with a triangle of nine rows run over them, the ends going on straight."""
+    reach = min(SMOOTH_ROWS, len(values) - 1)
+    if reach < 1:
+        return values
+    first, last = 2.0 * values[0] - values[reach:0:-1], 2.0 * values[-1] - values[-2 : -reach - 2 : -1]
+    padded = np.concatenate([first, values, last])
+    taps = np.convolve(np.ones(reach + 1), np.ones(reach + 1)) / (reach + 1) ** 2
+    return np.stack([np.convolve(column, taps, mode="valid") for column in padded.T], axis=1)
 
 
 def _slide(heel: FloatArray, toe: FloatArray, roll: FloatArray, is_down: BoolArray) -> FloatArray:

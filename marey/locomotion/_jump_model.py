@@ -128,13 +128,16 @@ class JumpModel:
         Beyond what was captured poses stay as they are: lines go on for ever, knees do not. A longer jump is then flown
         faster and longer.
         """
-        at = np.clip(np.array([length_n, flight_s]), *self.pose_limits)
-        scores = mix @ self.offsets + (at - self.centre) @ self.slopes
+        scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
         return (self.mean + scores @ self.lift).reshape(-1, 3 + 3 * len(self.means))
+
+    def _known(self, length_n: float, flight_s: float) -> FloatArray:
+        """Length and airtime ``(2,)`` within what was captured."""
+        return np.clip(np.array([length_n, flight_s]), *self.pose_limits)
 
     def plain(self, mix: FloatArray, length_n: float, flight_s: float) -> Sketch:
         """A jump by the plain laws of poses, durations and events."""
-        at = np.array([1.0, length_n, flight_s])
+        at = np.array([1.0, *self._known(length_n, flight_s)])
         spans = np.clip(np.exp(at @ self.pieces), *self.piece_limits)
         spans = np.insert(spans, len(spans) // 2, flight_s)
         marks = np.clip(at @ self.marks, *self.mark_limits)

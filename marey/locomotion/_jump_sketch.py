@@ -65,7 +65,8 @@ class Sketch:
         """The flight."""
         middle, knots = len(self.spans) // 2, self.knots
         feet = (BOTH, BOTH) if self.kind == "standing" else (("right",), ("left",))
-        return Airtime(float(knots[middle]), float(knots[middle + 1]), *feet)
+        off, land, end = (float(knots[k]) for k in (middle, middle + 1, -1))
+        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *feet)
 
     @property
     def length_m(self) -> float:
