@@ -13,7 +13,7 @@ from marey.base import FloatArray, InputError
 from marey.locomotion._follow_route import dodged, route
 from marey.locomotion._follow_scene import Hurdle, hurdles_of, joined, line_of
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Extent
-from marey.locomotion._obstacle_decide import LeapTable, find_leap
+from marey.locomotion._obstacle_decide import find_leap
 from marey.locomotion._steer import Way, resampled
 from marey.locomotion._steer_corner import rounded, turned_end, turned_start
 from marey.locomotion._steer_guide import Goal, Halt, Leap
@@ -58,9 +58,9 @@ def plan_sketch(engine: Engine, sketch: Sketch, *, speed_mps: float, sway_m: flo
         )
     line = Way(resampled(corners))
     way = Way(rounded(corners, slack) if _is_polyline(sketch) else resampled(corners))
-    table, leaps = LeapTable(), _jump_events(engine, sketch, way, speed_mps)
+    leaps = _jump_events(engine, sketch, way, speed_mps)
     for hurdle in sorted(hurdles, key=lambda h: way.nearest(h.box.position)):
-        way, leap = _passed(engine, way, hurdle, slack, table, speed_mps)
+        way, leap = _passed(engine, way, hurdle, slack, speed_mps)
         if leap is not None:
             leaps = [one for one in leaps if abs(one[0] - leap.along_m) > leap.length_m + 0.5] + [(leap.along_m, leap)]
     way = _headed(way, sketch, slack)
@@ -91,9 +91,7 @@ def _headed(way: Way, sketch: Sketch, slack: float) -> Way:
     return Way(points)
 
 
-def _passed(
-    engine: Engine, way: Way, hurdle: Hurdle, slack: float, table: LeapTable, speed_mps: float
-) -> tuple[Way, Leap | None]:
+def _passed(engine: Engine, way: Way, hurdle: Hurdle, slack: float, speed_mps: float) -> tuple[Way, Leap | None]:
     """Leave a hurdle beside the way, jump over it, or shift the way past it."""
     near = hurdle.box.distance(way.points)
     is_river = hurdle.box.height_m == 0.0
@@ -101,7 +99,7 @@ def _passed(
         return way, None
     why = f"{hurdle.name} cannot be jumped over"
     if hurdle.is_jumpable:
-        leap = _leap_over(engine, way, hurdle, table, speed_mps)
+        leap = _leap_over(engine, way, hurdle, speed_mps)
         if isinstance(leap, Leap):
             return way, leap
         why = leap
@@ -114,7 +112,7 @@ def _passed(
     return Way(bent), None
 
 
-def _leap_over(engine: Engine, way: Way, hurdle: Hurdle, table: LeapTable, speed_mps: float) -> Leap | str:
+def _leap_over(engine: Engine, way: Way, hurdle: Hurdle, speed_mps: float) -> Leap | str:
     """The leap over a hurdle on the way, or why there is none."""
     inside = np.flatnonzero(hurdle.box.distance(way.points) < 1e-3)
     if len(inside) == 0:
@@ -126,7 +124,7 @@ def _leap_over(engine: Engine, way: Way, hurdle: Hurdle, table: LeapTable, speed
     seen = hurdle.box.seen_from(way.point_at(entry - 3.0), heading)
     strip = _crossing(way, hurdle, heading) if hurdle.box.height_m == 0.0 else seen
     extent = Extent(3.0 + min(strip.front - 3.0, 0.0), strip.rear, seen.right, seen.left)
-    leap, reasons = find_leap(engine, extent, hurdle.box.height_m, table, SHORTEST_MEAN, speed_mps=speed_mps)
+    leap, reasons = find_leap(engine, extent, hurdle.box.height_m, SHORTEST_MEAN, speed_mps=speed_mps)
     if leap is None:
         return "; ".join(reasons)
     return Leap(entry - 3.0 + leap.ahead_m, leap.length_m, leap.kind)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import InputError
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
-from marey.locomotion._obstacle_decide import MEAN_ACCELERATION, Decision, LeapTable, decide, round_or_stop
+from marey.locomotion._obstacle_decide import EDGE_M, MEAN_ACCELERATION, Decision, decide, round_or_stop
 from marey.locomotion._steer import direction, straight_way
 from marey.locomotion._steer_guide import Guide, Halt
 
@@ -34,7 +34,6 @@ class ObstacleCourse:
 
     def __init__(self, engine: Engine, *, mean_acceleration: float = MEAN_ACCELERATION) -> None:
         self._engine = engine
-        self._table = LeapTable()
         self._mean_acceleration = mean_acceleration
         self._obstacles: list[Obstacle] = []
         self._active: int | None = None
@@ -103,7 +102,6 @@ class ObstacleCourse:
         decision = decide(
             self._engine,
             obstacle,
-            self._table,
             prefer=prefer,
             side=side,
             others=others,
@@ -125,10 +123,14 @@ class ObstacleCourse:
                 reasons.append(f"{foot} foot: {error.what}")
                 continue
             self._left_s = float(answer.starts_in_s)
-            return replace(decision, foot=foot)
+            return replace(
+                decision, reasons=tuple(reasons), foot=foot, leap=replace(leap, speed_mps=float(answer.speed))
+            )
         return round_or_stop(self._engine, decision.obstacle, reasons)
 
     def _begin(self, index: int, decision: Decision) -> None:
+        if decision.choice != "jump":
+            self._left_s = np.inf
         if self._active is None and decision.choice != "clear":
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
@@ -164,13 +166,12 @@ class ObstacleCourse:
             self._replan(self._active)
 
     def _replan(self, index: int) -> None:
-        """The same leap, to where the obstacle is by now; another decision if that fails."""
-        decision, obstacle = self.decision, self._obstacles[index]
+        """The same leap, to where the obstacle will be; another decision if that fails."""
+        decision, engine = self.decision, self._engine
         assert decision is not None and decision.leap is not None
-        engine, leap = self._engine, decision.leap
-        extent = obstacle.seen_from(engine.position, engine.heading_rad)
-        arrival = obstacle.after(self._left_s).seen_from(engine.position, engine.heading_rad)
-        ahead = arrival.front - extent.front + leap.ahead_m if obstacle.is_moving else self._ahead(obstacle, decision)
+        leap, expected = decision.leap, self._expected(index)
+        front = expected.seen_from(engine.position, engine.heading_rad).front
+        ahead = front - EDGE_M - leap.clearance.start_m - leap.clearance.tip_m
         x, z = (float(v) for v in engine.position + ahead * direction(engine.heading_rad))
         try:
             answer = engine.jump(leap.length_m, leap.kind, takeoff=(x, z), foot=decision.foot)
@@ -178,21 +179,20 @@ class ObstacleCourse:
             if self._has_moved():
                 self._decide(index)
             return  # the plan in use stands
-        self._left_s = float(answer.starts_in_s)
-        self.decision, self._planned = replace(decision, obstacle=obstacle, takeoff=(x, z)), obstacle
+        self._left_s, self._planned = float(answer.starts_in_s), expected
+        leap = replace(leap, speed_mps=float(answer.speed))
+        self.decision = replace(decision, obstacle=self._obstacles[index], leap=leap, takeoff=(x, z))
 
-    def _ahead(self, obstacle: Obstacle, decision: Decision) -> float:
-        """From the walker to the take-off joint."""
-        assert decision.leap is not None
-        from marey.locomotion._obstacle_decide import EDGE_M
-
-        front = obstacle.seen_from(self._engine.position, self._engine.heading_rad).front
-        return front - EDGE_M - decision.leap.clearance.start_m - decision.leap.clearance.tip_m
+    def _expected(self, index: int) -> Obstacle:
+        """An obstacle at the time of the take-off; where it is, if it does not move."""
+        obstacle = self._obstacles[index]
+        return obstacle.after(max(self._left_s, 0.0)) if obstacle.is_moving and np.isfinite(self._left_s) else obstacle
 
     def _has_moved(self) -> bool:
+        """Whether the next obstacle will be elsewhere than planned."""
         if self._active is None or self._planned is None:
             return False
-        away = np.subtract(self._obstacles[self._active].position, self._planned.position)
+        away = np.subtract(self._expected(self._active).position, self._planned.position)
         return bool(np.hypot(*away) > MOVED_M)
 
     def _done(self) -> None:

@@ -12,7 +12,7 @@ from marey.skeleton import Skeleton, foot_points, joint_frames
 if TYPE_CHECKING:
     from marey.locomotion._transition import LeapPlan
 
-NUM_FRAMES: Final = 60  # of a leap, 60 a second or more
+NUM_FRAMES: Final = 40  # of a leap, 40 a second or more
 SOLE_M: Final = 0.02  # [m] a foot lower than this counts as on the ground
 AROUND_M: Final = 0.3  # [m] of ground looked at before the take-off and behind the landing
 LEFT_POINTS, RIGHT_POINTS = slice(0, 3), slice(3, 6)  # heel, ball, toe end

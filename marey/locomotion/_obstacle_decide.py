@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.locomotion._model import LocomotionModel
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Extent, Obstacle
 from marey.locomotion._obstacle_clear import Clearance, clearance
 from marey.locomotion._runup import approach_speed
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 MEAN_ACCELERATION: Final = 0.5  # [m/s²] a harder run-up is not tried; [Glardon2005]_ §IV.1.2 prints no value
 EDGE_M: Final = 0.01  # [m] between the end of the toe and the obstacle, and behind the heel
-NUM_LENGTHS: Final = 9  # leaps of each kind that are measured
-STEP_M: Final = 0.03  # [m] a leap that proves too short is lengthened by this
+MOST_BEFORE_M: Final = 0.03  # [m] a leap whose feet stay low for longer after the take-off is not taken
+STEP_M: Final = 0.05  # [m] between the lengths of leaps that are tried
+LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landing
+MOST_MODELS: Final = 4
+MOST_KEPT: Final = 1000  # leaps whose measures are remembered
 CHOICES: Final = ("clear", "jump", "round", "stop", "wait")
 
 
@@ -54,50 +57,56 @@ class Decision:
 
 
 class LeapTable:
-    """What the leaps of a character clear, by kind and height; measured when first asked for."""
+    """What the leaps of characters clear, by kind, length and height; each is measured once."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[object, ...], tuple[FloatArray, list[Clearance]]] = {}
+        self._kept: dict[tuple[object, ...], Clearance] = {}
 
     def shortest(self, engine: Engine, kind: str, length_m: float, height_m: float) -> tuple[float, Clearance] | None:
         """The shortest leap of a kind over so much ground, and what it clears; None if there is none."""
-        lengths, cleared = self._table(engine, kind, height_m)
-        spans = [one.length_m for one in cleared]
-        enough = next((i for i, span in enumerate(spans) if span >= length_m and min(spans[i:]) >= length_m), None)
-        if enough is None:
+        low, high = engine.jumper.jumps.limits_m(kind, engine.leg_length_m)
+        if self.longest(engine, kind, height_m) < length_m:
             return None
-        low = float(lengths[max(enough - 1, 0)])
-        for length in np.arange(low, float(lengths[enough]), STEP_M):
-            found = self.measured(engine, kind, float(length), height_m)
-            if found.length_m >= length_m:
-                return float(length), found
-        return float(lengths[enough]), cleared[enough]
+        lengths = np.arange(max(low, min(length_m, high)), high, STEP_M)
+        for length in (*lengths.round(2), high):
+            found = self.measured(engine, kind, float(np.clip(length, low, high)), height_m)
+            if found.length_m >= length_m and found.start_m <= MOST_BEFORE_M:
+                return float(np.clip(length, low, high)), found
+        return None
 
     def longest(self, engine: Engine, kind: str, height_m: float) -> float:
-        """The longest stretch that a leap of a kind clears [m]."""
-        return max(one.length_m for one in self._table(engine, kind, height_m)[1])
+        """The stretch that the longest leap of a kind clears [m]."""
+        high = float(engine.jumper.jumps.limits_m(kind, engine.leg_length_m)[1])
+        return self.measured(engine, kind, high, height_m).length_m
 
     def measured(self, engine: Engine, kind: str, length_m: float, height_m: float) -> Clearance:
         """What one leap clears."""
-        speed = engine.jumper.jumps.run_up(kind, length_m, engine.leg_length_m)[0]
-        plan, _ = engine.jumper.preview(length_m, kind, speed)
-        return clearance(plan, height_m)
+        leg, weights = engine.leg_length_m, engine.parameters.weights
+        key = (kind, round(length_m, 3), round(height_m, 3), round(leg, 4), weights.tobytes())
+        if key not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            speed = engine.jumper.jumps.run_up(kind, length_m, leg)[0]
+            self._kept[key] = clearance(engine.jumper.preview(length_m, kind, speed)[0], height_m)
+        return self._kept[key]
 
-    def _table(self, engine: Engine, kind: str, height_m: float) -> tuple[FloatArray, list[Clearance]]:
-        leg = engine.leg_length_m
-        key = (kind, round(leg, 4), round(height_m, 3), engine.parameters.weights.tobytes())
-        if key not in self._tables:
-            low, high = engine.jumper.jumps.limits_m(kind, leg)
-            lengths = np.linspace(float(low), float(high), NUM_LENGTHS)
-            even: list[float] = lengths.tolist()
-            self._tables[key] = lengths, [self.measured(engine, kind, n, height_m) for n in even]
-        return self._tables[key]
+
+_TABLES: list[tuple[LocomotionModel, LeapTable]] = []  # of the models used last
+
+
+def leap_table(engine: Engine) -> LeapTable:
+    """The table that all characters of a model share."""
+    for model, table in _TABLES:
+        if model is engine.model:
+            return table
+    _TABLES.insert(0, (engine.model, LeapTable()))
+    del _TABLES[MOST_MODELS:]
+    return _TABLES[0][1]
 
 
 def decide(
     engine: Engine,
     obstacle: Obstacle,
-    table: LeapTable | None = None,
     *,
     prefer: str | None = None,
     side: str | None = None,
@@ -112,7 +121,6 @@ def decide(
     Args:
         engine: who comes towards it, straight.
         obstacle: what is ahead; an oblique one is taken as its box along the heading.
-        table: what leaps clear, kept from call to call.
         prefer: "round" does not look for a leap.
         side: "left" or "right" to go round.
         others: further obstacles that the way round keeps away from.
@@ -123,7 +131,9 @@ def decide(
         return Decision("clear", obstacle)
     leap, reasons = None, ["a way round was preferred"]
     if prefer != "round":
-        leap, reasons = find_leap(engine, extent, obstacle.height_m, table or LeapTable(), mean_acceleration)
+        along = float(np.array(obstacle.velocity) @ direction(engine.heading_rad))
+        grown = extent._replace(rear=extent.rear + LEAP_S * max(along, 0.0))  # it may run away under the jumper
+        leap, reasons = find_leap(engine, grown, obstacle.height_m, mean_acceleration)
     if leap is not None:
         x, z = (float(v) for v in engine.position + leap.ahead_m * direction(engine.heading_rad))
         return Decision("jump", obstacle, tuple(reasons), leap, (x, z))
@@ -149,7 +159,6 @@ def find_leap(
     engine: Engine,
     extent: Extent,
     height_m: float,
-    table: LeapTable,
     mean_acceleration: float = MEAN_ACCELERATION,
     *,
     speed_mps: float | None = None,
@@ -160,16 +169,15 @@ def find_leap(
     """
     speed, reasons = engine.parameters.speed if speed_mps is None else speed_mps, list[str]()
     for kind in ("run",) if engine.parameters.run >= 0.5 else ("walk", "run"):
-        leap = _leap_of(engine, extent, height_m, table, kind, (speed, mean_acceleration))
+        leap = _leap_of(engine, extent, height_m, kind, (speed, mean_acceleration))
         if isinstance(leap, LeapOver):
             return leap, reasons
         reasons.append(leap)
     return None, reasons
 
 
-def _leap_of(
-    engine: Engine, extent: Extent, height_m: float, table: LeapTable, kind: str, pace: tuple[float, float]
-) -> LeapOver | str:
+def _leap_of(engine: Engine, extent: Extent, height_m: float, kind: str, pace: tuple[float, float]) -> LeapOver | str:
+    table = leap_table(engine)
     need, leg, jumps = extent.length_m + 2.0 * EDGE_M, engine.leg_length_m, engine.jumper.jumps
     found = table.shortest(engine, kind, need, height_m)
     if found is None:

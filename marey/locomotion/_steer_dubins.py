@@ -15,7 +15,7 @@ Piece = tuple[int, float]  # turning left (1), right (-1) or not (0); length in 
 
 
 def dubins(start: FloatArray, heading: float, end: FloatArray, end_heading: float, radius_m: float) -> list[FloatArray]:
-    """Ways of three pieces, circles of one radius and straight lines, shortest first ([Dubins1957]_).
+    """Ways of three pieces, circles of one radius and straight lines, shortest first (Dubins 1957).
 
     Args:
         start: place ``(x, z)`` [m].
