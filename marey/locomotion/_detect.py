@@ -61,13 +61,15 @@ def detect_plants(
     ends = plant_windows(run) if windows is None else frozen(windows, 4, 2, name="windows")
     if len(table) < 4:
         raise InputError(f"a cycle of {len(table)} frames", "Foot plants need at least four")
-    return tuple(_in_window(table[:, k], *ends[k] * len(table), delta) for k in range(4))
+    return tuple(
+        _in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta) for k in range(4)
+    )
 
 
 def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA) -> FloatArray:
-    """Unwrapped phases ``(8,)`` of RHS, RTS, RHO, RTO, LHS, LTS, LHO, LTO in one cycle, from its heights ``(N, 4)`` [m].
+    """Unwrapped phases ``(8,)`` of RHS, RTS, RHO, RTO, LHS, LTS, LHO, LTO in one cycle.
 
-    A toe strikes no earlier than its heel and leaves no earlier.
+    From heights ``(N, 4)`` [m], see :func:`detect_plants`. A toe strikes no earlier than its heel and leaves no earlier.
     """
     count = len(np.asarray(heights))
     right_ankle, right_toe, left_ankle, left_toe = detect_plants(heights, run=run, delta=delta)
@@ -80,7 +82,8 @@ def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA)
 
 def _in_window(heights: FloatArray, begin: float, end: float, delta: float) -> PlantInterval:
     """Plant in ``[begin, end]`` frames of a closed curve."""
-    places = np.unique(np.concatenate([[begin], np.arange(np.ceil(begin), np.floor(end) + 1.0), [end]]))
+    inner: FloatArray = np.arange(np.ceil(begin), np.floor(end) + 1.0, dtype=np.float64)
+    places = np.unique(np.concatenate([np.array([begin]), inner, np.array([end])]))
     curve = height_at(heights, places)
     lowest = float(curve.min())
     threshold = lowest + delta * (0.5 * (curve[0] + curve[-1]) - lowest)

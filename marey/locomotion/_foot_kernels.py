@@ -61,12 +61,12 @@ def seen_from(
 ) -> tuple[Vector, Quaternion]:
     """Origin of joint ``j`` and rotation of its parent, in the frame of ``top``, which is above it."""
     p, q = times(scale, row3(offsets, j)), (1.0, 0.0, 0.0, 0.0)
-    k = parents[j]
+    k = int(parents[j])
     while k > top:
         r = quaternion_at(rotations, k)
         p = plus(times(scale, row3(offsets, k)), rotate(r, p))
         q = multiply(r, q)
-        k = parents[k]
+        k = int(parents[k])
     return p, q
 
 
