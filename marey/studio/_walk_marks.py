@@ -117,8 +117,8 @@ class Obstacles:
             box, label = self._nodes[key]
             x, z = dropped.obstacle.position
             box.position = (x, 0.5 * dropped.obstacle.height_m, z)
-            if label.text != dropped.words:
-                label.text = dropped.words
+            if label.text != dropped.label:
+                label.text = dropped.label
                 box.color = OBSTACLE_COLOUR.get(dropped.decision.choice, (150, 150, 150))
 
     def _add(self, key: tuple[str, int], dropped: Dropped) -> tuple[viser.BoxHandle, viser.LabelHandle]:

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -47,8 +47,13 @@ class Dropped:
 
     @property
     def words(self) -> str:
-        """The decision, for people."""
+        """The decision with its reasons, for people."""
         return str(self.decision)
+
+    @property
+    def label(self) -> str:
+        """The decision alone, short enough to stand over the box."""
+        return str(replace(self.decision, reasons=()))
 
 
 @dataclass(slots=True)
