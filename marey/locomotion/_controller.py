@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from math import isfinite
 from typing import Final, TypedDict, cast
 
 import numpy as np
@@ -90,9 +91,10 @@ def checked_number(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating | np.integer):
         raise InputError(f"{name} is {value!r}", "It must be a number")
-    if not np.isfinite(value):
-        raise InputError(f"{name} is {value}", "It must be a finite number")
-    return float(value)
+    number = float(cast(float, value))
+    if not isfinite(number):
+        raise InputError(f"{name} is {number}", "It must be a finite number")
+    return number
 
 
 def checked_dt(dt: object, name: str = "dt") -> float:

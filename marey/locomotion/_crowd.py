@@ -73,7 +73,6 @@ class Crowd:
         rows[:, SPEED] = self._held_speeds(self._each("speeds", speeds), rows)
         self._make_arrays(rows, positions, headings_rad, phases)
         self.step(0.0)
-        self._walkers.feet[:] = self._walkers.ease
 
     def _make_arrays(
         self, rows: FloatArray, positions: ArrayLike | None, headings_rad: ArrayLike, phases: ArrayLike
@@ -90,7 +89,7 @@ class Crowd:
         if positions is not None:
             clock[:, 4:6] = frozen(positions, count, 2, name="positions")
         self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
-        self._landings, self._contacts = np.zeros((count, 4, 3)), np.zeros((count, 4), dtype=np.bool_)
+        self._landings = np.zeros((count, 4, 3))
         self._legs, self._states = leg_arrays(self.model.skeleton), plant_state(count)
 
     # What they do
@@ -128,7 +127,7 @@ class Crowd:
     @property
     def contacts(self) -> BoolArray:
         """Effectors ``(n, 4)`` on the ground, in the order of ``EFFECTORS``."""
-        return (self._contacts if self.plants else self._walkers.held).copy()
+        return (self._walkers.touch if self.plants else self._walkers.held).copy()
 
     def __len__(self) -> int:
         return self._count
@@ -198,8 +197,10 @@ class Crowd:
             if self.plants:
                 plant_crowd(
                     self._build, self._legs, EASE_S, self._walkers, self._states, step, roots, rotations,
-                    landings, self._contacts,
+                    landings,
                 )  # fmt: skip
+            else:
+                self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 
     def _replan(self, chosen: IntArray, now: FloatArray, to: FloatArray, ends: FloatArray) -> None:
         knots, values = ramp(now, to, ends, self._posture)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, kernel
+from marey.base import FloatArray, kernel
 from marey.locomotion._engine_kernels import Plan, Walker, advance_walker, show_walker
 from marey.locomotion._model import GaitArrays
 from marey.locomotion._plant_arrays import Legs, PlantOptions
@@ -38,6 +38,7 @@ def move_crowd(
             walkers.yaw[i],
             walkers.ease[i],
             walkers.feet[i],
+            walkers.touch[i],
         )
         advance_walker(gaits, build, plan, walker, dt)
         show_walker(gaits, build, walker, roots[i], rotations[i], landings[i])
@@ -54,7 +55,6 @@ def plant_crowd(
     roots: FloatArray,
     rotations: FloatArray,
     landings: FloatArray,
-    contacts: BoolArray,
 ) -> None:
     """Hold all feet to the ground, and tell the walkers where they are."""
     for i in range(roots.shape[0]):
@@ -74,4 +74,4 @@ def plant_crowd(
         )
         write_feet(build, leg, roots[i], rotations[i], walkers.feet[i])
         for e in range(4):
-            contacts[i, e] = np.bool_((bits >> e) & 1)
+            walkers.touch[i, e] = np.bool_((bits >> e) & 1)

@@ -346,7 +346,7 @@ class Engine:
             self._feet.plant(dt, frame)
         else:
             self._feet.leave(frame)
-        feet = self._walker.show_feet(frame.root_position, frame.rotations)
+        feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
         self._prints.extend(self._feet.prints(before, feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
 

@@ -32,14 +32,14 @@ from marey.locomotion._synthesis_kernels import fill, foot_events, frequency, no
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
-PIECE_S = 0.1  # [s] quadrature over longer pieces of a ramp would show
+PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
+MARCH_S = 0.1  # [s] from look to look for a landing
 LOOK_S = 1.6  # [s] how far ahead a landing is looked for; a slow walker's swing lasts 0.7 s
 ROUGH_S = 0.5  # [s] landings farther away are told as if nothing changed until then
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
 ODD = 0.035  # of the leg: feet farther than this from where they stand at ease step there
-NODE = 0.5 * sqrt(0.6)  # of a piece: Gauss's outer points
 ENDS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
 
 
@@ -64,6 +64,7 @@ class Walker(NamedTuple):
     yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
     feet: FloatArray  # (4, 3) [m] effectors as shown last, after foot plants
+    touch: BoolArray  # (4,) which of them the plants held then
 
 
 @kernel
@@ -99,29 +100,25 @@ def add_arc(state: FloatArray, distance: float, turn: float) -> None:
 
 
 @kernel
-def add_piece(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, span: tuple[float, float]) -> None:
-    """Integrate phase, place and heading over a part of one interval of the plan, by Gauss's three points."""
-    start, h = span[0], span[1] - span[0]
+def add_piece(
+    gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, start: float, stop: float, t: float
+) -> None:
+    """Integrate phase, place and heading from the start of a piece of the plan to a time within it.
+
+    The frequency is taken to be linear over a piece, so that the phase never decreases; the way is an arc of the mean
+    speed and turn rate.
+    """
+    h = t - start
     if h <= 0.0:
         return
-    here = np.empty(plan.values.shape[1])
-    knot, heading = int(state[KNOT]), state[HEADING]
+    knot, here = int(state[KNOT]), np.empty(plan.values.shape[1])
     values_at(plan, knot, start, here)
-    turn = here[TURN]
-    x = z = phase = mean_turn = 0.0
-    for point in range(3):
-        u = 0.5 + (point - 1) * NODE
-        weight = (8.0 if point == 1 else 5.0) / 18.0
-        values_at(plan, knot, start + u * h, here)
-        phase += weight * rate(gaits, build, here)
-        mean_turn += weight * here[TURN]
-        way = heading + 0.5 * (turn + here[TURN]) * u * h
-        x += weight * here[SPEED] * sin(way)
-        z += weight * here[SPEED] * cos(way)
-    state[PHASE] += h * phase
-    state[X] += h * x
-    state[Z] += h * z
-    state[HEADING] = heading + h * mean_turn
+    first = rate(gaits, build, here)
+    values_at(plan, knot, stop, here)
+    last = rate(gaits, build, here)
+    values_at(plan, knot, start + 0.5 * h, here)
+    state[PHASE] += h * (first + 0.5 * h / (stop - start) * (last - first))
+    add_arc(state, h * here[SPEED], h * here[TURN])
 
 
 @kernel
@@ -137,9 +134,9 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
         stop = knots[knot + 1] if state[PIECE] + 1 >= pieces else knots[knot] + length * (state[PIECE] + 1) / pieces
         if stop > t:
             if not keep:
-                add_piece(gaits, build, plan, state, (start, t))
+                add_piece(gaits, build, plan, state, start, stop, t)
             return
-        add_piece(gaits, build, plan, state, (start, stop))
+        add_piece(gaits, build, plan, state, start, stop, stop)
         state[PIECE] += 1
         if state[PIECE] >= pieces:
             state[KNOT] += 1
@@ -233,10 +230,10 @@ def time_to_plant(
             return ahead + after / hertz
         if ahead > LOOK_S:
             return NEVER_S
-        before, ahead = after, ahead + PIECE_S
-        travel(gaits, build, plan, mark, now + ahead - PIECE_S, True)
+        before, ahead = after, ahead + MARCH_S
+        travel(gaits, build, plan, mark, now + ahead - MARCH_S, True)
         after = phase_missing(gaits, build, plan, mark, now + ahead, effector, there, state) + cycle
-    low, high = max(ahead - PIECE_S, 0.0), ahead
+    low, high = max(ahead - MARCH_S, 0.0), ahead
     for _ in range(3):
         if before - after < 1e-12:
             break
@@ -296,6 +293,8 @@ def choose_settling(walker: Walker) -> None:
     worst, tried = ODD * walker.here[LEG], int(settling[TRIED])
     for e in range(4):
         off = sqrt((feet[e, 0] - ease[e, 0]) ** 2 + (feet[e, 2] - ease[e, 2]) ** 2)
+        if not walker.touch[e]:
+            off += worst  # a foot that was let go stands again after a step
         if not tried & (1 << (e // 2)) and off > worst:
             worst, settling[FOOT] = off, e // 2
     if settling[FOOT] >= 0.0:

@@ -120,8 +120,9 @@ def _slowed(ends_s: FloatArray, change: FloatArray) -> FloatArray:
 
 def followed(times: FloatArray, rows: FloatArray, now: FloatArray, posture: Posture) -> tuple[FloatArray, FloatArray]:
     """A plan through knots ``(M,)`` [s] with parameters ``(M, P)``; knots are added where they are far apart."""
-    count = max(1, int(np.ceil(float(times[-1] - times[0]) / KNOT_S)))
-    knots = np.unique(np.concatenate([times, np.linspace(times[0], times[-1], 1 + count)]))
+    first, last = float(times[0]), float(times[-1])
+    even = np.linspace(first, last, 2 + int((last - first) / KNOT_S))
+    knots = np.unique(np.concatenate([times, even]))
     return _with_posture(knots[None], _sampled(knots, times, rows)[None], now[None], posture)
 
 

@@ -178,9 +178,13 @@ class GaitWalker:
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
 
-    def show_feet(self, root: FloatArray, rotations: FloatArray) -> FloatArray:
-        """Tell the walker the pose that is shown, after foot plants; returns its effectors ``(4, 3)`` [m]."""
+    def show_feet(self, root: FloatArray, rotations: FloatArray, touch: BoolArray) -> FloatArray:
+        """Tell the walker the pose that is shown, after foot plants; returns its effectors ``(4, 3)`` [m].
+
+        ``touch`` ``(4,)`` are the effectors that the plants hold.
+        """
         self._arrays.feet[:] = self.effectors(root, rotations)
+        self._arrays.touch[:] = touch
         return self._arrays.feet
 
     def effectors(self, root: FloatArray, rotations: FloatArray) -> FloatArray:
@@ -273,6 +277,7 @@ def blank_walkers(num_parameters: int, *batch: int) -> Walker:
         zeros(2),
         points.copy(),
         points.copy(),
+        np.ones((*batch, 4), dtype=np.bool_),
     )
 
 

@@ -37,5 +37,5 @@ def _ahead(source: Source, walker: GaitWalker, feet: Feet | None, model: Locomot
         frame = source.frame()
         if feet is not None:
             feet.plant(tau / count, frame)
-        walker.show_feet(frame.root_position, frame.rotations)
+        walker.show_feet(frame.root_position, frame.rotations, frame.planted if feet is None else feet.contacts)
     return Pose(model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))

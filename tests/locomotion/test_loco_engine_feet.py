@@ -1,0 +1,186 @@
+"""Feet of the engine on the ground: slide, starts and stops, small steps, changes; on the shipped model."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from marey.lie import geodesic_distance
+from marey.locomotion import EFFECTORS, Engine, LocomotionModel, load_model
+from marey.motion import Motion
+
+RATE_HZ = 30.0  # the specification measures slide at this rate
+
+
+@pytest.fixture(scope="module")
+def model() -> LocomotionModel:
+    return load_model()
+
+
+def effectors(motion: Motion) -> np.ndarray:
+    return motion.joint_positions()[:, [motion.skeleton.index(name) for name in EFFECTORS]]
+
+
+def slides_mm(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+    """Horizontal steps of planted ankles and toes, first and last frame of each plant left out."""
+    places, found = effectors(motion)[:, :, [0, 2]], []
+    for e in range(4):
+        down = np.asarray(motion.contacts.active)[:, e]
+        inner = down & np.r_[False, down[:-1]] & np.r_[down[1:], False]
+        steps = 1e3 * np.linalg.norm(np.diff(places[:, e], axis=0), axis=1)
+        found.append(steps[inner[1:] & inner[:-1]])
+    return np.concatenate(found[0::2]), np.concatenate(found[1::2])
+
+
+def assert_no_slide(motion: Motion) -> None:
+    ankle, toe = slides_mm(motion)
+    assert len(ankle) > 5
+    assert ankle.mean() <= 0.2
+    assert ankle.max() <= 1.0
+    assert toe.mean() <= 0.5
+    assert toe.max() <= 3.0
+
+
+@pytest.mark.parametrize(("speed", "run", "low"), [(1.0, 0.0, 1.0), (1.4, 0.0, 2.0), (3.0, 1.0, 2.0)])
+def test_glardon_a26_raw_feet_slide(model, speed, run, low):
+    ankle, _ = slides_mm(Engine(model, speed=speed, run=run, plants=False).run(6.0, RATE_HZ))
+    assert low < ankle.mean() < 17.0
+
+
+@pytest.mark.parametrize("turn_rate", [0.0, 0.5, -1.0])
+@pytest.mark.parametrize(("speed", "run"), [(0.8, 0.0), (1.2, 0.0), (1.6, 0.0), (2.2, 1.0), (3.0, 1.0)])
+def test_glardon_a27_a31_planted_feet_do_not_slide(model, speed, run, turn_rate):
+    engine = Engine(model, speed=speed, run=run, turn_rate=turn_rate)
+    engine.run(0.5, RATE_HZ)
+    assert_no_slide(engine.run(6.0, RATE_HZ))
+
+
+@pytest.mark.parametrize("over_s", [0.0, 0.5, 2.0])
+def test_planted_feet_do_not_slide_while_parameters_change(model, over_s):
+    rng = np.random.default_rng(7)
+    engine = Engine(model, speed=1.0)
+    for _ in range(12):
+        run = float(rng.uniform() < 0.4)
+        speed = rng.uniform(2.0, 3.0) if run else rng.uniform(0.5, 1.6)
+        engine.set(speed=speed, run=run, turn_rate=rng.uniform(-0.5, 0.5), over_s=over_s)
+        assert_no_slide(engine.run(rng.uniform(0.8, 1.5), RATE_HZ))
+
+
+@pytest.mark.parametrize("over_s", [0.3, 1.0, 2.0])
+def test_who_starts_and_stops_does_not_slide_and_ends_on_both_feet(model, over_s):
+    engine = Engine(model)
+    engine.set(speed=1.3, over_s=over_s)
+    assert_no_slide(engine.run(over_s + 2.0, RATE_HZ))
+    assert engine.state == "locomotion"
+    engine.set(speed=0.0, over_s=over_s)
+    assert_no_slide(engine.run(over_s + 2.5, RATE_HZ))
+    assert engine.state == "standing"
+    assert engine.contacts.all()
+    assert engine.phase % 1.0 == 0.0
+    ease = engine._walker.effectors(*_raw(engine))
+    shown = effectors_of(engine)
+    assert np.abs(shown - ease)[:, [0, 2]].max() < 0.05 * engine.leg_length_m  # no foot stands oddly
+
+
+def _raw(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+    pose = engine.raw_pose()
+    return pose.root_position, pose.rotations.wxyz
+
+
+def effectors_of(engine: Engine) -> np.ndarray:
+    return engine.pose.joint_positions()[[engine.skeleton.index(name) for name in EFFECTORS]]
+
+
+def test_stops_at_every_phase_come_to_rest(model):
+    for phase in np.linspace(0.0, 0.95, 12):
+        engine = Engine(model, speed=1.3, phase=phase)
+        engine.set(speed=0.0, over_s=0.6)
+        motion = engine.run(3.5, RATE_HZ)
+        assert engine.state == "standing"
+        tail = effectors(motion)[-10:]
+        np.testing.assert_allclose(tail, np.broadcast_to(tail[-1], tail.shape), atol=1e-6)
+        assert engine.contacts.all()
+
+
+def test_starting_and_stopping_has_no_pops(model):
+    engine = Engine(model)
+    engine.set(speed=1.3, over_s=1.0)
+    motion = engine.run(3.0, 60.0)
+    engine.set(speed=0.0, over_s=1.0)
+    stop = engine.run(3.0, 60.0)
+    usual = Engine(model, speed=1.3).run(3.0, 60.0)
+    bar = 1.3 * geodesic_distance(usual.rotations[1:], usual.rotations[:-1]).max() + np.radians(2.0)
+    for clip in (motion, stop):
+        assert geodesic_distance(clip.rotations[1:], clip.rotations[:-1]).max() < bar
+        assert np.linalg.norm(np.diff(clip.root_positions, axis=0), axis=1).max() * 60.0 < 2.0
+
+
+def test_who_turns_on_the_spot_steps_round(model):
+    engine = Engine(model)
+    engine.set(turn_rate=1.0, over_s=0.2)
+    motion = engine.run(4.0, RATE_HZ)
+    assert_no_slide(motion)
+    assert engine.state == "standing"
+    assert np.abs(motion.root_positions[:, [0, 2]]).max() < 0.1
+    engine.set(turn_rate=0.0)
+    engine.run(2.0, RATE_HZ)
+    left, right = effectors_of(engine)[2], effectors_of(engine)[0]
+    across = np.arctan2(-(left - right)[2], (left - right)[0])
+    assert (across - engine.heading_rad + np.pi) % (2 * np.pi) - np.pi == pytest.approx(0.0, abs=0.35)
+
+
+def test_feet_stay_above_the_floor(model):
+    for speed, run in ((0.6, 0.0), (1.3, 0.0), (3.0, 1.0)):
+        motion = Engine(model, speed=speed, run=run).run(4.0, 60.0)
+        heights = effectors(motion)[:, :, 1]
+        rest = model.skeleton.rest_positions()[[model.skeleton.index(name) for name in EFFECTORS], 1]
+        down = np.asarray(motion.contacts.active)
+        below = rest - heights
+        assert below[down].max() <= 0.002
+        assert below.max() <= 0.010
+
+
+def test_bones_keep_their_length_and_poses_are_finite_at_every_size(model):
+    for leg in (0.5, 0.93, 1.2):
+        engine = Engine(model, leg_length_m=leg, speed=1.0, turn_rate=0.8)
+        motion = engine.run(2.0, RATE_HZ)
+        assert np.isfinite(motion.root_positions).all()
+        joints = motion.joint_positions()
+        bones = np.linalg.norm(joints[:, 1:] - joints[:, motion.skeleton.parents[1:]], axis=-1)
+        lengths = np.linalg.norm(engine.skeleton.offsets[1:], axis=1)
+        np.testing.assert_allclose(bones, np.broadcast_to(lengths, bones.shape), atol=1e-9)
+
+
+def test_footprints_alternate_and_point_along_the_way(model):
+    engine = Engine(model, speed=1.2, heading_rad=0.7)
+    engine.run(5.0, RATE_HZ)
+    prints = engine.footprints
+    assert 8 <= len(prints) <= 12
+    assert all(a.side != b.side for a, b in pairwise(prints))
+    assert all(abs(p.heading_rad - 0.7) < 0.45 for p in prints)
+    forward = np.array([np.sin(0.7), np.cos(0.7)])
+    assert np.all(np.diff([p.position[[0, 2]] @ forward for p in prints]) > 0.3)
+
+
+def test_feet_land_on_the_curve_not_on_its_tangent(model):
+    engine = Engine(model, speed=1.2, turn_rate=1.0)
+    engine.run(10.0, RATE_HZ)
+    centre, radius = np.array([1.2, 0.0]), 1.2  # of the circle that the carriage walks
+    straight = Engine(model, speed=1.2)
+    straight.run(10.0, RATE_HZ)
+    middle = np.mean([p.position[0] for p in straight.footprints])
+    reach = [np.linalg.norm(p.position[[0, 2]] - centre) for p in engine.footprints[2:]]
+    assert np.mean(reach) == pytest.approx(radius - middle, abs=0.03)
+
+
+def test_plants_may_be_switched_while_it_walks(model):
+    engine = Engine(model, speed=1.2)
+    engine.run(1.0)
+    engine.plants = False
+    raw, shown = engine.step(1 / 60), engine.raw_pose()
+    np.testing.assert_allclose(raw.joint_positions(), shown.joint_positions(), atol=1e-12)
+    engine.plants = True
+    assert np.isfinite(engine.run(1.0).root_positions).all()
+    assert engine.plant_goals.shape == (4, 3)
