@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, frozen
 
 DELTA: Final = 0.4  # [-] where the threshold lies between the lowest height of the window and that of its ends
+MARGIN_M: Final = 0.010  # [m] two widths of a capture's noise: lower than this over the lowest point is down
 WINDOWS: Final = (  # phases, right ankle, right toe, left ankle, left toe: walk start and end, run start and end
     (0.04, 0.48, 0.04, 0.28),
     (0.12, 0.60, 0.04, 0.36),
@@ -40,7 +41,12 @@ def plant_windows(run: float = 0.0) -> FloatArray:
 
 
 def detect_plants(
-    heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA, windows: ArrayLike | None = None
+    heights: ArrayLike,
+    *,
+    run: float = 0.0,
+    delta: float = DELTA,
+    windows: ArrayLike | None = None,
+    margin_m: float = MARGIN_M,
 ) -> tuple[PlantInterval, ...]:
     r"""Find the plant of each effector in one cycle by an adaptive height threshold.
 
@@ -49,6 +55,7 @@ def detect_plants(
     In the window that encloses the plant, :math:`h_b` and :math:`h_e` are the heights at its ends. The plant lasts from
     the first to the last place of the window that is not above :math:`\epsilon`: one plant per effector, whatever the
     noise; an offset of the floor cancels. Crossings are interpolated between frames, as a truncated short plant shows.
+    A window that lies within the plant has ends as low as its middle: the threshold is no lower than ``margin_m``.
 
     Args:
         heights: of right ankle, right toe, left ankle, left toe over one cycle that starts with the strike of the right
@@ -56,20 +63,22 @@ def detect_plants(
         run: share of running: windows of walks and runs are mixed.
         delta: larger trusts the ends of the windows more.
         windows: other windows ``(4, 2)``, as phases.
+        margin_m: heights this little over the lowest are down whatever the threshold [m].
     """
     table = frozen(heights, None, 4, name="heights")
     ends = plant_windows(run) if windows is None else frozen(windows, 4, 2, name="windows")
     if len(table) < 4:
         raise InputError(f"a cycle of {len(table)} frames", "Foot plants need at least four")
     return tuple(
-        _in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta) for k in range(4)
+        _in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta, margin_m)
+        for k in range(4)
     )
 
 
 def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA) -> FloatArray:
     """Unwrapped phases ``(8,)`` of RHS, RTS, RHO, RTO, LHS, LTS, LHO, LTO in one cycle.
 
-    From heights ``(N, 4)`` [m], see :func:`detect_plants`. A toe strikes no earlier than its heel and leaves no earlier.
+    From heights ``(N, 4)`` [m], see :func:`detect_plants`. A toe strikes and leaves no earlier than its heel.
     """
     count = len(np.asarray(heights))
     right_ankle, right_toe, left_ankle, left_toe = detect_plants(heights, run=run, delta=delta)
@@ -80,14 +89,14 @@ def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA)
     return np.array(phases) / count
 
 
-def _in_window(heights: FloatArray, begin: float, end: float, delta: float) -> PlantInterval:
+def _in_window(heights: FloatArray, begin: float, end: float, delta: float, margin_m: float) -> PlantInterval:
     """Plant in ``[begin, end]`` frames of a closed curve."""
     inner: FloatArray = np.arange(np.ceil(begin), np.floor(end) + 1.0, dtype=np.float64)
     places = np.unique(np.concatenate([np.array([begin]), inner, np.array([end])]))
     curve = height_at(heights, places)
     lowest = float(curve.min())
-    threshold = lowest + delta * (0.5 * (curve[0] + curve[-1]) - lowest)
-    low = np.flatnonzero(curve <= max(threshold, lowest))
+    threshold = lowest + max(delta * (0.5 * float(curve[0] + curve[-1]) - lowest), margin_m)
+    low = np.flatnonzero(curve <= threshold)
     first, last = int(low[0]), int(low[-1])
     start = places[0] if first == 0 else _crossing(places, curve, first - 1, threshold)
     stop = places[-1] if last == len(places) - 1 else _crossing(places, curve, last, threshold)

@@ -64,7 +64,7 @@ def interrupted_ease(
         t: time [s].
         raw: position now ``(3,)`` [m] in the new motion.
         change: time of the change, position of the effector ``(3,)`` then, and of the new raw motion ``(3,)`` then.
-        start: start of the new plant, its goal ``(3,)``, and the position of the new raw motion ``(3,)`` when it is reached.
+        start: start of the new plant, its goal ``(3,)``, and where the new raw motion ``(3,)`` is on arrival.
     """
     arrival = max(start[0], change[0] + SHORTEST_S)
     if t >= arrival:
