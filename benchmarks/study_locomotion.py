@@ -22,7 +22,7 @@ import numpy as np
 import marey
 from marey.dynamics import flight_gravity, validity
 from marey.io import load
-from marey.locomotion import Action, JumpAction, LocomotionModel, Script, load_model, perform, slide_steps_mm
+from marey.locomotion import Action, JumpAction, LocomotionModel, Script, load_model, perform, plant_slide_mm
 from marey.motion import Motion, mean_speed
 from marey.picture import film_strip, save_image
 
@@ -147,12 +147,13 @@ def figures(clip: Clip, model: LocomotionModel) -> tuple[Motion, dict[str, Any]]
 
 def _slide(motion: Motion) -> dict[str, float]:
     """Mean and largest slide [mm a frame at 30 frames a second] of ankles and toes."""
-    joints, scale = motion.joint_positions(), motion.rate_hz / 30.0
+    slides, scale = plant_slide_mm(motion), motion.rate_hz / 30.0
+    assert motion.contacts is not None
     found: dict[str, float] = {}
-    for point in ("heel", "toe"):
-        steps = np.concatenate([slide_steps_mm(motion, f"{side}_{point}", joints) for side in ("left", "right")])
-        found |= {f"{point}_mean": scale * float(steps.mean()) if len(steps) else 0.0}
-        found |= {f"{point}_max": scale * float(steps.max(initial=0.0))}
+    for point, columns in (("heel", (0, 2)), ("toe", (1, 3))):
+        some, flags = slides[:, columns], motion.contacts.active[:, columns]
+        found |= {f"{point}_mean": scale * float(some[flags].mean()) if flags.any() else 0.0}
+        found |= {f"{point}_max": scale * float(some.max())}
     return found
 
 

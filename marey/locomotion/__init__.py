@@ -17,7 +17,7 @@ from marey.locomotion._plant_motion import PlantEdit, enforce_plants, pigeon_toe
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion._script import Action, JumpAction, Script, Transition
 from marey.locomotion._script_play import Performance, perform
-from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport, slide_steps_mm
+from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport
 from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
 from marey.locomotion._steer_guide import stop_at
 
@@ -71,7 +71,6 @@ __all__ = [
     "random_obstacle",
     "save_script",
     "script_to_toml",
-    "slide_steps_mm",
     "stop_at",
     "threshold_plants",
     "walk_sketch",

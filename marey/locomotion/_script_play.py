@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import FormatError, InputError, MareyError, UnknownNameError
 from marey.locomotion._controller import MareyWarning
 from marey.locomotion._script import DEFAULT_RAMP_S, MAX_FRAMES, Action, Element, JumpAction, Script, Transition
-from marey.locomotion._script_report import ScriptPart, ScriptReport, report_of
+from marey.locomotion._script_report import POINTS, ScriptPart, ScriptReport, report_of
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
 BEGIN_S: Final = 0.5  # [s] within which a jump leaves the quiet states
 QUIET: Final = ("standing", "locomotion")
-CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")  # in the order of EFFECTORS
 SAME_TIME_S: Final = 1e-9
 
 
@@ -177,7 +176,7 @@ class _Player:
             self.script.rate_hz,
             np.stack([pose.root_position for pose in self.poses]),
             SO3(np.stack([pose.rotations.wxyz for pose in self.poses])),
-            contacts=Contacts(CONTACT_NAMES, np.stack(self.planted)),
+            contacts=Contacts(POINTS, np.stack(self.planted)),
             translations=None if is_same else sizes,
             name=self.script.name,
         )

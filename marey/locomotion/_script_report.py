@@ -8,16 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
+from marey.locomotion._plant_measures import plant_slide_mm
 from marey.locomotion._script import Action, JumpAction, Script
 from marey.motion import Motion, contact_positions
 from marey.skeleton import contact_points
 
-FEET: Final = {
-    "right_heel": "right_ankle",
-    "right_toe": "right_foot",
-    "left_heel": "left_ankle",
-    "left_toe": "left_foot",
-}
+POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")  # in the order of EFFECTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class ScriptReport:
     num_frames: int
     rate_hz: float
     distance_m: float
-    slide_mean_mm: dict[str, float]  # by contact point, a frame, first and last frame of a plant left out
+    slide_mean_mm: dict[str, float]  # a frame, by contact point, while it is planted
     slide_max_mm: dict[str, float]
     parts: tuple[PartReport, ...]
     warnings: tuple[str, ...]
@@ -79,35 +75,27 @@ class ScriptReport:
 def report_of(script: Script, motion: Motion, parts: tuple[ScriptPart, ...], warnings: tuple[str, ...]) -> ScriptReport:
     """Measure a motion part by part."""
     joints = motion.joint_positions()
-    slides = {name: slide_steps_mm(motion, name, joints) for name in FEET}
+    slides = plant_slide_mm(motion)
     return ScriptReport(
         name=script.name,
         seconds=motion.num_frames / motion.rate_hz,
         num_frames=motion.num_frames,
         rate_hz=motion.rate_hz,
         distance_m=_path_m(motion, 0, motion.num_frames),
-        slide_mean_mm={name: float(s.mean()) if len(s) else 0.0 for name, s in slides.items()},
-        slide_max_mm={name: float(s.max(initial=0.0)) for name, s in slides.items()},
+        slide_mean_mm={name: _mean(slides[:, k], _track(motion, name)) for k, name in enumerate(POINTS)},
+        slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(POINTS)},
         parts=tuple(_part(script, motion, joints, part) for part in parts),
         warnings=warnings,
     )
 
 
-def slide_steps_mm(motion: Motion, contact: str, joints: FloatArray) -> FloatArray:
-    """Horizontal steps [mm] of a planted effector between frames, the first and last of each plant left out.
+def _mean(values: FloatArray, flags: BoolArray) -> float:
+    return float(values[flags].mean()) if flags.any() else 0.0
 
-    Args:
-        motion: a clip with a contact track.
-        contact: a name of FEET.
-        joints: its joint positions ``(F, J, 3)`` [m].
-    """
+
+def _track(motion: Motion, name: str) -> BoolArray:
     assert motion.contacts is not None
-    down = motion.contacts.track(contact)
-    point = joints[:, motion.skeleton.index(FEET[contact])][:, [0, 2]]
-    steps = 1e3 * np.linalg.norm(np.diff(point, axis=0), axis=1)
-    inner = np.zeros_like(down)
-    inner[1:-1] = down[:-2] & down[1:-1] & down[2:]
-    return steps[inner[1:] & inner[:-1]]
+    return motion.contacts.track(name)
 
 
 def _part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) -> PartReport:
@@ -157,9 +145,7 @@ def _flight(
 
 def _sides(motion: Motion, frame: int) -> list[str]:
     """Sides whose heel or toe is down."""
-    assert motion.contacts is not None
-    down = {name.split("_", maxsplit=1)[0] for name in FEET if motion.contacts.track(name)[frame]}
-    return sorted(down)
+    return sorted({name.split("_", maxsplit=1)[0] for name in POINTS if _track(motion, name)[frame]})
 
 
 def longest_run(flags: BoolArray) -> tuple[int, int]:
