@@ -44,6 +44,7 @@ class CapturedJump:
     rise_m: float  # of the centre of mass above toe off
     speed_mps: float  # mean of the root, start to the landing foot's toe off
     flight_mps: float  # of the centre of mass in flight, over the ground
+    fall_mps2: float  # vertical acceleration of the centre of mass in the middle of the flight; zero of a step
     subject: str = ""
     clip: str = ""
     is_mirrored: bool = False
@@ -168,7 +169,17 @@ def _measured(
     flight = (land - off) / local.rate_hz
     flown = float(com[land, 2] - com[off, 2]) / flight if flight > 0.0 else speed
     length = jump_length(local, off, land, leaving, landing)
-    return CapturedJump(local, knots, ordered(events), length, flight, rise, speed, flown)
+    fall = _fall(com[off:land, 1], local.rate_hz)
+    return CapturedJump(local, knots, ordered(events), length, flight, rise, speed, flown, fall)
+
+
+def _fall(heights: FloatArray, rate_hz: float) -> float:
+    """Acceleration [m/s²] of the parabola through the middle four fifths of a flight; zero where it is too short."""
+    edge = len(heights) // 10
+    middle = heights[edge : len(heights) - edge]
+    if len(middle) < 6:
+        return 0.0
+    return 2.0 * float(np.polyfit(np.arange(len(middle)) / rate_hz, middle, 2)[0])
 
 
 def jump_length(local: Motion, off: int, land: int, leaving: tuple[str, ...], landing: tuple[str, ...]) -> float:

@@ -37,6 +37,7 @@ REACH: Final = {"walk": (0.33, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)
 BEYOND: Final = 1.05  # [-] how far poses go on beyond the longest and highest captured
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
 STEP_FLIGHTS_S: Final = (0.05, 0.06)  # longest of a step in walking, shortest of one in running
+FALLS_MPS2: Final = (-13.0, -6.0)  # what falls otherwise does not fly, or its rate is wrong; short flights tell ±4
 NUM_LENGTHS: Final = 9  # jumps made to measure the model's own run-up
 
 
@@ -99,6 +100,8 @@ def fault_of(jump: CapturedJump, kind: str) -> str | None:
     """Why a jump is left out, or nothing."""
     length_n = jump.length_m / performer_leg(jump.motion.skeleton)
     first, last = float(jump.knots[1]), float(jump.knots[-1] - jump.knots[-2])
+    if jump.flight_s >= LEAP_S and not FALLS_MPS2[0] < jump.fall_mps2 < FALLS_MPS2[1]:
+        return f"falls at {-jump.fall_mps2:.1f} m/s²"
     if kind == "standing":
         return None if length_n > -0.35 and first > 0.1 and last > 0.2 else "not from rest to rest"
     if length_n < STEP_LENGTHS[0]:

@@ -212,7 +212,6 @@ class JumpModel:
         kind, *people = bytes(arrays["names"]).decode().split("\n")
         if kind not in NUM_ROWS:
             raise UnknownNameError("kind of jump", kind, "a jump model", tuple(NUM_ROWS))
-        arrays = {"pose_limits": np.array([[-9.0, -9.0], [9.0, 9.0]]), **arrays}
         held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_LARGE, *_SMALL)}
         own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
         return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)

@@ -1,0 +1,131 @@
+"""Jumps found in captured trials, and models fitted to them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marey.base import InputError, MissingFileError
+from marey.lie import SO3
+from marey.locomotion._jump_capture import CapturedJump, find_leaps, find_standing_jumps, on_body
+from marey.locomotion._jump_fit import captured_jumps, fault_of, fit_jumps, fit_kind
+from marey.locomotion._jump_rows import captured_rows, steps_of
+from marey.locomotion._jump_trials import RATES, FolderLoader, loader_of
+from marey.locomotion._units import mean_rotations, rows_wxyz
+from marey.motion import centre_of_mass
+from marey.skeleton import HUMAN, contact_points
+
+pytestmark = pytest.mark.mocap
+SMALL = {
+    "walk": ("133_04", "35_01"),
+    "run": ("49_05", "127_21", "127_27", "38_03", "35_17", "16_35"),
+    "standing": ("118_06", "118_15", "118_20", "118_27"),
+}
+
+
+@lru_cache
+def leaps(folder: Path, name: str) -> tuple[CapturedJump, ...]:
+    return tuple(find_leaps(on_body(FolderLoader(folder, RATES)(name), HUMAN)))
+
+
+def longest(folder: Path, name: str) -> CapturedJump:
+    return max(leaps(folder, name), key=lambda jump: jump.flight_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "length_m", "is_mirrored"),
+    [
+        ("49_05", 1.70, False),
+        ("49_04", 1.79, True),
+        ("127_21", 2.2, True),
+        ("127_27", 1.8, False),
+        ("133_04", 1.0, True),
+    ],
+)
+def test_the_known_leaps_are_found_with_their_lengths(
+    mocap: Path, name: str, length_m: float, is_mirrored: bool
+) -> None:
+    """Lengths that were measured for the specification, from other points of the foot."""
+    leap = longest(mocap, name)
+    assert leap.is_mirrored is is_mirrored
+    assert leap.length_m == pytest.approx(length_m, abs=0.2)
+    assert leap.flight_s > 0.3
+
+
+def test_a_found_leap_goes_ahead_from_the_right_foot_to_the_left(mocap: Path) -> None:
+    for name in ("49_04", "49_05"):
+        leap = longest(mocap, name)
+        motion = leap.motion
+        points = contact_points(HUMAN)
+        feet = points.positions(*motion.joint_frames())
+        off, land = (round(t * motion.rate_hz) for t in leap.knots[1:3])
+        assert feet[: off - 2, points.index("right_toe"), 1].min() == pytest.approx(0.0, abs=0.02)
+        assert feet[land + 2 : land + 8, points.index("left_toe"), 1].min() < 0.03
+        way = centre_of_mass(motion)[land] - centre_of_mass(motion)[off]
+        assert abs(way[0]) < 0.02 < 1.0 < way[2]
+
+
+def test_captured_flights_fall_at_g_on_the_models_body(mocap: Path) -> None:
+    for name in ("49_05", "127_21", "127_27"):
+        leap = longest(mocap, name)
+        off, land = (round(t * leap.motion.rate_hz) for t in leap.knots[1:3])
+        part = slice(off + 3, land - 2)
+        fitted = np.polyfit(leap.motion.times()[part], centre_of_mass(leap.motion)[part, 1], 2)
+        assert 2.0 * fitted[0] == pytest.approx(leap.fall_mps2, abs=0.7)
+        assert -12.0 < leap.fall_mps2 < -8.0
+
+
+def test_a_flight_read_at_twice_its_rate_is_refused(mocap: Path) -> None:
+    wrong = find_leaps(on_body(FolderLoader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
+    right = find_leaps(on_body(FolderLoader(mocap, RATES)("75_04"), HUMAN))
+    assert min(jump.fall_mps2 for jump in wrong) < -25.0
+    assert any(fault_of(jump, "run") is None and jump.flight_s > 0.25 for jump in right)
+
+
+def test_standing_jumps_are_found_from_rest_to_rest(mocap: Path) -> None:
+    body = on_body(loader_of(mocap)("118_27"), HUMAN)
+    (jump,) = find_standing_jumps(body)
+    assert jump.length_m == pytest.approx(1.25, abs=0.1)
+    speed = np.linalg.norm(np.diff(jump.motion.root_positions, axis=0), axis=1) * jump.motion.rate_hz
+    assert max(speed[0], speed[-1]) < 0.25
+    assert np.all(np.diff(jump.knots) > 0.0)
+    assert np.all(np.diff(jump.events) >= 0.0)
+
+
+def test_faults_are_told(mocap: Path) -> None:
+    slow = min(leaps(mocap, "38_03"), key=lambda jump: jump.length_m)
+    assert fault_of(slow, "walk") in (None, "a run", "too short", "too fast for a walk")
+    assert fault_of(longest(mocap, "49_05"), "walk") == "too fast for a walk"
+    assert fault_of(longest(mocap, "49_05"), "run") is None
+
+
+def test_a_small_fit_gives_the_captured_jumps_back(mocap: Path) -> None:
+    """The mean joint is within eight degrees of the capture, over the leaps that a model was fitted to."""
+    jumps = captured_jumps(loader_of(mocap), "run", SMALL["run"])
+    means = mean_rotations(np.concatenate([jump.motion.rotations.wxyz[::6] for jump in jumps]))
+    model = fit_kind("run", jumps, means)
+    for jump in [jump for jump in jumps if jump.flight_s > 0.3]:
+        mix = model.mixture({jump.subject: 1.0})
+        made = rows_wxyz(model.rows(mix, jump.length_m / model.leg_length_m, jump.flight_s), means)
+        own = rows_wxyz(captured_rows(jump, means, steps_of("run")), means)
+        assert np.rad2deg((SO3(made).inverse() @ SO3(own)).angle()).mean() < 8.0
+
+
+def test_fitting_all_kinds_tells_what_it_took(mocap: Path) -> None:
+    told: list[str] = []
+    jumps = fit_jumps(mocap, SMALL, report=told.append)
+    assert set(jumps) == {"walk", "run", "standing"}
+    assert any("49_05" in line and "taken" in line for line in told)
+    for kind, model in jumps.items():
+        assert np.isfinite(model.unit(float(model.captured[1])).rows).all()
+        assert model.kind == kind
+
+
+def test_missing_trials_and_trials_without_jumps_are_refused(mocap: Path) -> None:
+    with pytest.raises(MissingFileError, match="999_99"):
+        loader_of(mocap)("999_99")
+    with pytest.raises(InputError, match="no jump of kind 'standing'"):
+        captured_jumps(loader_of(mocap), "standing", ["35_01"])
