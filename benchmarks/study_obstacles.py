@@ -102,7 +102,7 @@ def table(trials: list[Trial]) -> str:
     return (
         f"  miss of the planned place: mean {miss.mean():.2f} cm, max {miss.max():.2f}, "
         f"within 2 cm {100 * np.mean(miss <= 2.0):.1f} %\n"
-        f"  end of the toe before the edge: {before.min():.1f} to {before.max():.1f} cm, median {np.median(before):.1f}\n"
+        f"  end of the toe before the edge: {before.min():.1f} to {before.max():.1f} cm\n"
         f"  heel beyond the rear edge: at least {100 * min(t.beyond_m for t in trials):.1f} cm; "
         f"deepest foot in a box {100 * max(t.inside_m for t in trials):.2f} cm\n"
         f"  speed at take-off: off by {max(abs(t.speed_error) for t in trials):.4f} m/s at most"

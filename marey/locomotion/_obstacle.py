@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAPING: Final = ("blend-in", "jump", "blend-out")
 LAST_REPLAN_S: Final = 0.7  # [s] before take-off the plan is left alone, unless the obstacle moves
+STANCE_S: Final = 0.6  # [s] at most, from the heel strike of a take-off to its toe off
 MOVED_M: Final = 0.005
 SLOWEST_PART: Final = 0.6  # of the speed, round an obstacle
 STOP_SHORT_M: Final = 0.1
@@ -89,11 +90,10 @@ class ObstacleCourse:
             self._next()
         elif self.decision is not None and self.decision.choice == "jump":
             self._jumping()
-        elif self._guide is not None and not self._guide(engine, dt):
-            self._home()
-            self._done()
-        elif self._guide is not None and self._has_moved():
+        elif self._has_moved():
             self._decide(self._active, prefer="round")
+        elif self._guide is not None and not self._guide(engine, dt):
+            self._arrived()
         return True
 
     def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> Decision:
@@ -131,6 +131,8 @@ class ObstacleCourse:
     def _begin(self, index: int, decision: Decision) -> None:
         if decision.choice != "jump":
             self._left_s = np.inf
+        if decision.choice == "clear" and self._active is not None:
+            self._home()  # it went out of the way
         if self._active is None and decision.choice != "clear":
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
@@ -184,9 +186,12 @@ class ObstacleCourse:
         self.decision = replace(decision, obstacle=self._obstacles[index], leap=leap, takeoff=(x, z))
 
     def _expected(self, index: int) -> Obstacle:
-        """An obstacle at the time of the take-off; where it is, if it does not move."""
+        """An obstacle when its front edge is nearest to the take-off toe; where it is, if it does not move."""
         obstacle = self._obstacles[index]
-        return obstacle.after(max(self._left_s, 0.0)) if obstacle.is_moving and np.isfinite(self._left_s) else obstacle
+        if not obstacle.is_moving or not np.isfinite(self._left_s):
+            return obstacle
+        is_coming = float(np.array(obstacle.velocity) @ direction(self._engine.heading_rad)) < 0.0
+        return obstacle.after(max(self._left_s, 0.0) + (STANCE_S if is_coming else 0.0))
 
     def _has_moved(self) -> bool:
         """Whether the next obstacle will be elsewhere than planned."""
@@ -197,6 +202,13 @@ class ObstacleCourse:
 
     def _done(self) -> None:
         self._active, self._guide, self._planned = None, None, None
+
+    def _arrived(self) -> None:
+        """Back on the line: go on; before something that closes the way: stand until it moves."""
+        self._guide = None
+        if self.decision is not None and self.decision.choice != "stop":
+            self._home()
+            self._done()
 
     def _home(self) -> None:
         """Straight on, as fast as before."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Extent, Obstacle
-from marey.locomotion._steer import HANDLE, Way, bernstein, direction, resampled
+from marey.locomotion._steer import HANDLE, SPACING_M, Way, bernstein, direction, resampled
 
 SIDE_PART: Final = 0.3  # of the obstacle's length, beside the body's radius: delta of [Glardon2005]_ §IV.1.3.1
 SWAY_M: Final = 0.08  # how far the root sways from its line, twice over
@@ -75,12 +75,16 @@ def _past(
         margin = radius + SWAY_M + (own if attempt == 0 else 0.0) + WIDER_M * max(0, attempt - 1)
         offset = extent.left + margin if side == "left" else extent.right - margin
         tried = [pair for handle in HANDLES for pair in _candidates(extent, offset, handle, position, heading, margin)]
-        rough = [Way(np.concatenate([bernstein(out, ROUGH), bernstein(back, ROUGH)])) for out, back in tried]
+        rough = [Way(_joined(pair, ROUGH, 0.1)) for pair in tried]
         free = [i for i, way in enumerate(rough) if all(_is_clear(box, way, radius) for box in boxes)]
         if free:
-            out, back = tried[min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))]
-            return Way(resampled(np.concatenate([bernstein(out, FINE), bernstein(back, FINE)])))
+            best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
+            return Way(_joined(tried[best], FINE, SPACING_M))
     return None
+
+
+def _joined(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
+    return resampled(np.concatenate([bernstein(controls, count) for controls in pair]), spacing_m)
 
 
 def _is_clear(box: Obstacle, way: Way, radius: float) -> bool:
