@@ -1,0 +1,83 @@
+"""The verb `synth`: sketches in, motions out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from marey.cli import main
+from marey.io import load
+
+SKETCH = """version = 1
+[start]
+position = [0.0, 0.0]
+[goal]
+position = [2.0, 5.0]
+[path]
+points = [[0.0, 0.0], [0.0, 3.0], [2.0, 5.0]]
+corridor_m = 1.0
+speed_mps = 1.2
+"""
+
+
+@pytest.fixture
+def run(capfd):
+    """Run the command in this process; give exit code, stdout and stderr."""
+
+    def do(*arguments: object) -> SimpleNamespace:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
+
+    return do
+
+
+@pytest.fixture
+def sketch(tmp_path: Path) -> Path:
+    file = tmp_path / "path.toml"
+    file.write_text(SKETCH, encoding="utf-8")
+    return file
+
+
+def test_synth_walks_a_sketch_and_writes_it(run, sketch, tmp_path):
+    out = tmp_path / "walk.bvh"
+    done = run("synth", sketch, "-o", out, "--engine", "locomotion", "--rate-hz", "30", "--json")
+    assert done.code == 0, done.err
+    facts = json.loads(done.out)
+    assert facts["off_path_m"] <= 0.5
+    motion = load(out)
+    assert motion.num_frames == facts["frames"]
+    assert abs(motion.root_positions[-1, 2] - 5.0) < 0.2
+
+
+def test_synth_draws_a_strip(run, sketch, tmp_path):
+    picture = tmp_path / "strip.png"
+    done = run("synth", sketch, "--strip", picture, "--count", "4")
+    assert done.code == 0, done.err
+    assert "corridor" in done.out
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_synth_names_the_line_of_a_mistake(run, tmp_path):
+    file = tmp_path / "bad.toml"
+    file.write_text(SKETCH.replace("speed_mps = 1.2", "speed_mps = -1.2"), encoding="utf-8")
+    done = run("synth", file)
+    assert done.code == 1
+    assert "bad.toml:9" in done.err
+
+
+def test_synth_says_what_cannot_be_walked(run, tmp_path):
+    file = tmp_path / "wide.toml"
+    file.write_text(SKETCH + "[[river]]\nstart = [-5.0, 1.5]\nend = [5.0, 1.5]\nwidth_m = 4.0\n", encoding="utf-8")
+    done = run("synth", file)
+    assert done.code == 1
+    assert "river 1" in done.err
+
+
+@pytest.mark.parametrize("wrong", [("--engine", "magic"), ("-o", "walk.xyz"), ("-o", "nowhere/walk.bvh")])
+def test_synth_refuses_wrong_usage(run, sketch, wrong):
+    assert run("synth", sketch, *wrong).code == 2
