@@ -33,6 +33,7 @@ RESTORE_ACCELERATION: Final = 0.5  # [m/s²]
 SHORTEST_RESTORE_S: Final = 0.5  # [s]
 TICK_S: Final = 0.02  # [s] between two looks at a character that comes to a stand
 NO_TIME: Final = 1e-12  # [s]
+NEARLY_S: Final = 1e-6  # [s] before its end a ramp has arrived
 
 
 class Machine:
@@ -278,11 +279,15 @@ class Machine:
         assert request is not None
         if request.kind == "standing":
             return 0.0 if walker.is_settled else TICK_S
-        now = walker.parameters
+        now, rest = walker.parameters, walker.remaining_s
+        hertz = walker.frequency(now.speed, now.run)
+        if hertz <= 0.0:
+            return inf
         strike = float(walker.events(now.speed, now.run)[4 * request.side])
         missing = (strike - walker.phase + SAME_PHASE) % 1.0 - SAME_PHASE
-        hertz = walker.frequency(now.speed, now.run)
-        return 0.0 if missing <= SAME_PHASE else missing / hertz if hertz > 0.0 else inf
+        if missing <= SAME_PHASE and rest <= NEARLY_S:
+            return 0.0
+        return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
 
     def _leap(self) -> None:
         plan, feet = self._planned()

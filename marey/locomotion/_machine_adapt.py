@@ -13,8 +13,8 @@ from marey.locomotion._controller import MareyWarning
 from marey.locomotion._machine_parts import JumpBook, Walker, frozen_gait
 from marey.locomotion._machine_request import JumpRequest
 from marey.locomotion._model import EFFECTORS
-from marey.locomotion._profile import FrequencyTable, SpeedProfile, plan_profile
-from marey.locomotion._runup import approach_speed, plan_run_up
+from marey.locomotion._profile import FrequencyTable, plan_profile
+from marey.locomotion._runup import approach_speed, change_speed, plan_run_up
 from marey.locomotion._transition import LeapPlan
 from marey.locomotion._transition_clip import RIGHT, JumpClip, effectors, forward
 from marey.locomotion._transition_feet import Feet
@@ -22,6 +22,7 @@ from marey.locomotion._transition_plan import leap_feet, plan_leap
 
 STILL: Final = 0.05  # [m/s] slower than this is standing
 SHORTEST_RAMP_S: Final = 0.4  # [s] of a change of turn rate
+SOONEST_S: Final = 0.1  # [s] of any other change
 STOPPING: Final = 0.8  # [m/s²] before a standing jump
 NEAR: Final = 1e-9
 
@@ -35,16 +36,18 @@ class Approach:
     run: float
     duration_s: float
     cycles: float
-    profile: SpeedProfile | None = None  # for a take-off at a given place
+    knots: tuple[FloatArray, FloatArray, FloatArray] | None = None  # times [s], speeds [m/s] and shares of running
 
     def start(self, walker: Walker) -> None:
-        """Let the walker change its parameters accordingly."""
-        goal = walker.parameters._replace(speed=self.speed, run=self.run, turn_rate=0.0)
-        walker.go_to(goal, self.duration_s)
-        if self.profile is not None:
-            times, turn = self.profile.times, walker.parameters.turn_rate
-            straighten = np.interp(times, [0.0, SHORTEST_RAMP_S], [turn, 0.0])
-            walker.follow_plan(times, self.profile.speed(times), self.profile.run_at(times), straighten)
+        """Let the walker change its parameters accordingly, and hold its style and size."""
+        turn = walker.parameters.turn_rate
+        if _is_steady(walker, self.speed, self.run):
+            return
+        walker.go_to(walker.parameters._replace(speed=self.speed, run=self.run, turn_rate=0.0), self.duration_s)
+        if self.knots is not None and self.duration_s > 0.0:
+            times = np.unique([*self.knots[0], min(SHORTEST_RAMP_S, self.duration_s)])
+            speeds, runs = (np.interp(times, self.knots[0], values) for values in self.knots[1:])
+            walker.follow_plan(times, speeds, runs, np.interp(times, [0.0, SHORTEST_RAMP_S], [turn, 0.0]))
 
 
 def plan_approach(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
@@ -88,7 +91,7 @@ def _ramp(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
     now = walker.parameters
     speed, run = _goal(walker, jumps, request)[0], _share(request)
     strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
-    least = SHORTEST_RAMP_S if abs(now.turn_rate) > NEAR else 0.0
+    least = SHORTEST_RAMP_S if abs(now.turn_rate) > NEAR else 0.0 if _is_steady(walker, speed, run) else SOONEST_S
     run_up = plan_run_up(
         walker.phase,
         (now.speed, now.run),
@@ -97,13 +100,21 @@ def _ramp(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
         target_phase=strike,
         max_acceleration=request.max_acceleration,
         at_least_s=least,
+        change_at=change_speed(now.leg_length_m),
     )
     if not run_up.is_feasible:
         raise InputError(
             f"the run-up to {speed:.1f} m/s would take {run_up.duration_s:.0f} s",
             "Set a speed nearer to it first, or allow a larger max_acceleration",
         )
-    return Approach(request, speed, run, run_up.duration_s, run_up.cycles)
+    return Approach(request, speed, run, run_up.duration_s, run_up.cycles, run_up.knots())
+
+
+def _is_steady(walker: Walker, speed: float, run: float) -> bool:
+    """Whether the walker already does what is wanted, straight on, and will go on so."""
+    now = walker.parameters
+    changes = (now.speed - speed, now.run - run, now.turn_rate, walker.remaining_s)
+    return all(abs(change) < NEAR for change in changes)
 
 
 def _share(request: JumpRequest) -> float:
@@ -132,7 +143,8 @@ def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach
         strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
         profile = plan_profile(table, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike)
         if profile.is_feasible:
-            return Approach(request, speed, run, profile.duration_s, profile.num_cycles, profile)
+            knots = profile.times, profile.speed(profile.times), profile.run_at(profile.times)
+            return Approach(request, speed, run, profile.duration_s, profile.num_cycles, knots)
         reasons.append(profile.status)
     raise InputError(
         f"no run-up ends at {request.takeoff}, {ahead:.2f} m ahead: {reasons[0]}", "Take off farther away, or slow down"

@@ -53,6 +53,11 @@ class Walker(Source, Protocol):
         ...
 
     @property
+    def remaining_s(self) -> float:
+        """Time [s] until nothing changes any more."""
+        ...
+
+    @property
     def is_settled(self) -> bool:
         """Whether it stands still, both feet where they stand at ease."""
         ...

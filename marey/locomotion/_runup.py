@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from itertools import pairwise
+from math import ceil, sqrt
 from typing import Final
 
 import numpy as np
@@ -13,10 +14,13 @@ from marey.base import FloatArray, InputError
 
 MAX_ACCELERATION: Final = 0.2  # [m/s²] eps_a of [Glardon2005]_ §III.3.2.2
 MAX_CYCLES: Final = 20  # [-] a longer run-up is called infeasible
-SLOWEST_TYPE_CHANGE_S: Final = 0.8  # [s] a whole change between walking and running takes at least so long
+GAIT_CHANGE_S: Final = 0.8  # [s] a whole change between walking and running takes at least so long
+FROUDE_CHANGE: Final = 0.5  # [-] s² / (g H) at which people change between walking and running
+GRAVITY: Final = 9.81  # [m/s²]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 NODES: Final[FloatArray] = 0.5 * (_NODES + 1.0)
 NODE_WEIGHTS: Final[FloatArray] = 0.5 * _WEIGHTS
+NO_PART: Final = 1e-12
 
 Frequency = Callable[[float, float], float]
 """Cycles per second at a speed [m/s] and a share of running (0 to 1)."""
@@ -24,12 +28,13 @@ Frequency = Callable[[float, float], float]
 
 @dataclass(frozen=True, slots=True)
 class RunUp:
-    """A linear change of speed and gait that ends at a wanted phase."""
+    """A linear change of speed that ends at a wanted phase; the gait changes on the way, where people change it."""
 
     duration_s: float
     cycles: float  # phase that passes
     speed: tuple[float, float]  # [m/s] start, end
     run: tuple[float, float]  # [-] start, end
+    change: tuple[float, float] = (0.0, 1.0)  # parts of the duration between which walking becomes running
     is_feasible: bool = True
 
     @property
@@ -42,22 +47,53 @@ class RunUp:
         """Way that passes."""
         return 0.5 * (self.speed[0] + self.speed[1]) * self.duration_s
 
+    def knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Times [s], speeds [m/s] and shares of running, linear in between."""
+        parts = np.unique([0.0, *self.change, 1.0])
+        speeds = self.speed[0] + parts * (self.speed[1] - self.speed[0])
+        return parts * self.duration_s, speeds, np.interp(parts, self.change, self.run)
+
 
 def approach_speed(speed: float, wanted: float, tolerance: float) -> float:
     """Speed nearest to ``speed`` within ``tolerance`` of what a jump wants, all in m/s ([Glardon2005]_ §III.3.2)."""
     return min(max(speed, wanted - tolerance), wanted + tolerance)
 
 
-def mean_frequency(start: tuple[float, float], end: tuple[float, float], frequency: Frequency) -> float:
-    r"""Mean of the frequency [Hz] over a linear change of (speed, run), whatever its duration.
+def change_speed(leg_length_m: float) -> float:
+    """Speed [m/s] at which people of this leg length change between walking and running: Froude number one half."""
+    return sqrt(FROUDE_CHANGE * GRAVITY * leg_length_m)
 
-    .. math:: \bar F = \int_0^1 F\big((1-u)\Psi_1 + u\Psi_2\big)\,du
 
-    By 12-point Gauss-Legendre. The mean of both ends that [Glardon2005]_ §III.3.2.2 uses makes the foot come down
-    early or late, because the frequency is not linear in speed.
+def gait_change(speed: tuple[float, float], duration_s: float, at_speed: float) -> tuple[float, float]:
+    """Parts of a ramp of speed between which the gait changes: about the speed at which people change it."""
+    width = min(GAIT_CHANGE_S / max(duration_s, GAIT_CHANGE_S), 1.0)
+    rise = speed[1] - speed[0]
+    middle = min(max((at_speed - speed[0]) / rise, 0.0), 1.0) if rise else 1.0
+    start = min(max(middle - 0.5 * width, 0.0), 1.0 - width)
+    return start, start + width
+
+
+def mean_frequency(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    frequency: Frequency,
+    change: tuple[float, float] = (0.0, 1.0),
+) -> float:
+    r"""Mean of the frequency [Hz] over a ramp of (speed, run), whatever its duration.
+
+    .. math:: \bar F = \int_0^1 F\big(s(u), w(u)\big)\,du
+
+    By 12-point Gauss-Legendre on each piece. The mean of both ends that [Glardon2005]_ §III.3.2.2 uses makes the foot
+    come down early or late, because the frequency is not linear in speed.
     """
-    mixed = [tuple(a + u * (b - a) for a, b in zip(start, end, strict=True)) for u in NODES]
-    return float(NODE_WEIGHTS @ np.array([frequency(speed, run) for speed, run in mixed]))
+    parts, total = (0.0, *change, 1.0), 0.0
+    for a, b in pairwise(parts):
+        if b - a > NO_PART:
+            u = a + (b - a) * NODES
+            speeds, runs = start[0] + u * (end[0] - start[0]), np.interp(u, change, (start[1], end[1]))
+            values = [frequency(float(s), float(w)) for s, w in zip(speeds, runs, strict=True)]
+            total += (b - a) * float(NODE_WEIGHTS @ np.array(values))
+    return total
 
 
 def plan_run_up(
@@ -70,6 +106,7 @@ def plan_run_up(
     max_acceleration: float = MAX_ACCELERATION,
     max_cycles: int = MAX_CYCLES,
     at_least_s: float = 0.0,
+    change_at: float = 2.1,
     method: str = "exact",
 ) -> RunUp:
     r"""Duration of the run-up: as many whole cycles as the acceleration allows ([Glardon2005]_ §III.3.2.2).
@@ -87,17 +124,19 @@ def plan_run_up(
         max_acceleration: [m/s²], the largest change of speed.
         max_cycles: more cycles than these are infeasible.
         at_least_s: shortest duration.
+        change_at: speed [m/s] about which walking becomes running, or the reverse.
         method: ``"exact"`` integrates the frequency, ``"glardon"`` takes the mean of both ends.
     """
     if not (np.isfinite(max_acceleration) and max_acceleration > 0.0):
         raise InputError(f"max_acceleration is {max_acceleration} m/s²", "Give a positive number")
+    ramps = abs(end[0] - start[0]) / max_acceleration, abs(end[1] - start[1]) * GAIT_CHANGE_S
+    shortest = max(*ramps, at_least_s)
+    speed, run = (start[0], end[0]), (start[1], end[1])
+    change = gait_change(speed, shortest, change_at) if run[0] != run[1] else (0.0, 1.0)
     both_ends = 0.5 * (frequency(*start) + frequency(*end))
-    mean = mean_frequency(start, end, frequency) if method == "exact" else both_ends
+    mean = mean_frequency(start, end, frequency, change) if method == "exact" else both_ends
     first = (target_phase - phase) % 1.0
     if mean <= 0.0:
-        return RunUp(0.0, first, (start[0], end[0]), (start[1], end[1]), is_feasible=False)
-    ramps = abs(end[0] - start[0]) / max_acceleration, abs(end[1] - start[1]) * SLOWEST_TYPE_CHANGE_S
-    shortest = max(*ramps, at_least_s)
+        return RunUp(0.0, first, speed, run, change, is_feasible=False)
     cycles = first + max(0, ceil(shortest * mean - first - 1e-9))
-    is_feasible = cycles <= max_cycles + 1.0
-    return RunUp(cycles / mean, cycles, (start[0], end[0]), (start[1], end[1]), is_feasible)
+    return RunUp(cycles / mean, cycles, speed, run, change, is_feasible=cycles <= max_cycles + 1.0)

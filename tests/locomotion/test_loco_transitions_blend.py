@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from marey.base import InputError, UnknownNameError
 from marey.lie import SO3, geodesic_distance
 from marey.locomotion._blend import WEIGHTS, Alignment
-from marey.locomotion._runup import MAX_ACCELERATION, approach_speed, mean_frequency, plan_run_up
+from marey.locomotion._runup import (
+    GAIT_CHANGE_S,
+    MAX_ACCELERATION,
+    approach_speed,
+    change_speed,
+    mean_frequency,
+    plan_run_up,
+)
 from marey.locomotion._transition_clip import BodyFrame, mixed
 
 hertz = st.floats(0.3, 3.0)
@@ -156,6 +163,26 @@ def test_glardon_s_mean_of_both_ends_misses_the_heel_strike():
     printed = plan_run_up(0.0, (0.0, 0.0), (1.5, 0.0), square_root_law, method="glardon")
     exact = mean_frequency((0.0, 0.0), (1.5, 0.0), square_root_law) * printed.duration_s
     assert abs(exact - printed.cycles) > 0.5
+
+
+@given(st.floats(0.5, 3.0), st.floats(0.5, 3.0), st.integers(0, 1))
+def test_the_gait_changes_where_people_change_it(s1, s2, w1):
+    plan = plan_run_up(0.4, (s1, float(w1)), (s2, 1.0 - w1), square_root_law, change_at=2.0)
+    times, speeds, runs = plan.knots()
+    assert (times[-1], speeds[-1], runs[-1]) == pytest.approx((plan.duration_s, s2, 1.0 - w1))
+    a, b = plan.change
+    assert (b - a) * plan.duration_s >= GAIT_CHANGE_S * (1.0 - 1e-9)
+    fine = np.linspace(0.0, plan.duration_s, 20_001)
+    along = zip(np.interp(fine, times, speeds), np.interp(fine, times, runs), strict=True)
+    law = np.array([square_root_law(speed, run) for speed, run in along])
+    assert np.sum(0.5 * (law[1:] + law[:-1]) * np.diff(fine)) == pytest.approx(plan.cycles, rel=1e-4)
+    if min(s1, s2) < 1.9 and max(s1, s2) > 2.1 and plan.duration_s > 2.0:
+        middle = np.interp(0.5 * (a + b) * plan.duration_s, times, speeds)
+        assert abs(middle - 2.0) < 0.11 + 0.5 * abs(plan.acceleration) * GAIT_CHANGE_S
+
+
+def test_people_change_gait_at_a_froude_number_of_one_half():
+    assert change_speed(0.9) ** 2 / (9.81 * 0.9) == pytest.approx(0.5)
 
 
 def test_no_change_means_the_next_heel_strike():

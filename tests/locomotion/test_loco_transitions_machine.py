@@ -1,5 +1,7 @@
 """The jump machine's logic, on a walker and jumps that are plain formulas."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -28,8 +30,8 @@ class PlainWalker:
     """Speed, run and turn rate in straight lines; legs that swing about the hips."""
 
     def __init__(self, speed=1.2, run=0.0, phase=0.0, turn_rate=0.0):
-        self.start = self.end = Parameters(speed, run, turn_rate, 0.93, np.ones(1))
-        self.over = self.clock = 0.0
+        self.plan, self.times = [Parameters(speed, run, turn_rate, 0.93, np.ones(1))], np.zeros(1)
+        self.clock = 0.0
         self.phase, self.position, self.heading_rad = phase, np.zeros(2), 0.0
 
     @property
@@ -41,11 +43,12 @@ class PlainWalker:
         return self.parameters.speed == 0.0
 
     def _at(self, clock):
-        if clock >= self.over:
-            return self.end
-        u = clock / self.over
-        mixed = [(1.0 - u) * a + u * b for a, b in zip(self.start[:4], self.end[:4], strict=True)]
-        return Parameters(*mixed, self.end.weights)
+        if clock >= self.times[-1]:
+            return self.plan[-1]
+        i = int(np.searchsorted(self.times, clock, side="right")) - 1
+        u = (clock - self.times[i]) / (self.times[i + 1] - self.times[i])
+        mixed = [(1.0 - u) * a + u * b for a, b in zip(self.plan[i][:4], self.plan[i + 1][:4], strict=True)]
+        return Parameters(*mixed, self.plan[i].weights)
 
     @property
     def parameters(self):
@@ -53,13 +56,19 @@ class PlainWalker:
 
     @property
     def target(self):
-        return self.end
+        return self.plan[-1]
 
     def go_to(self, parameters, over_s):
-        self.start, self.end, self.over, self.clock = self.parameters, parameters, max(over_s, 0.1), 0.0
+        self.plan, self.times, self.clock = [self.parameters, parameters], np.array([0.0, max(over_s, 0.1)]), 0.0
 
-    def follow_plan(self, times_s, speed, run=None, turn_rate=None):
-        raise NotImplementedError
+    def follow_plan(self, times_s, speed, run, turn_rate):
+        knots = zip(speed, run, turn_rate, strict=True)
+        self.plan = [self.parameters._replace(speed=s, run=w, turn_rate=o) for s, w, o in knots]
+        self.times, self.clock = np.array(times_s), 0.0
+
+    @property
+    def remaining_s(self):
+        return max(self.times[-1] - self.clock, 0.0)
 
     def place(self, phase, position, heading_rad):
         self.phase, self.position, self.heading_rad = phase, np.array(position), heading_rad
@@ -73,10 +82,10 @@ class PlainWalker:
     def advance(self, dt):
         if dt <= 0.0:
             return ()
-        ramp = min(dt, max(self.over - self.clock, 0.0))
-        for a, b in ((0.0, ramp), (ramp, dt)):
-            for u, weight in ((0.0, 1.0), (0.5, 4.0), (1.0, 1.0)) if b > a else ():
-                now, part = self._at(self.clock + a + u * (b - a)), weight * (b - a) / 6.0
+        ends = [self.clock, *(t for t in self.times if self.clock < t < self.clock + dt), self.clock + dt]
+        for a, b in pairwise(ends):
+            for u, weight in ((0.0, 1.0), (0.5, 4.0), (1.0, 1.0)):
+                now, part = self._at(a + u * (b - a)), weight * (b - a) / 6.0
                 self.phase += part * self.frequency(now.speed, now.run)
                 self.heading_rad += part * now.turn_rate
                 ahead = np.array([np.sin(self.heading_rad), np.cos(self.heading_rad)])
