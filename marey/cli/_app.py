@@ -21,6 +21,7 @@ from marey.cli import (
     _optimize,
     _physics,
     _pictures,
+    _plant,
     _retarget,
     _studio,
     _synth,
@@ -59,6 +60,7 @@ app.command("info")(_info.info)
 app.command("convert")(_convert.convert)
 app.command("contacts")(_contacts.contacts)
 app.command("retarget")(_retarget.retarget)
+app.command("plant")(_plant.plant)
 app.command("fit")(_fit.fit)
 app.command("ik")(_ik.ik)
 app.add_typer(_limits.app, name="limits")
