@@ -12,13 +12,13 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.locomotion._fit_capture import Captured, Clips, Progress, capture_units
-from marey.locomotion._fit_flight import flight_heights
+from marey.locomotion._fit_flight import RUN, cadence_factors, flight_heights
 from marey.locomotion._fit_standing import standing_rows_of
 from marey.locomotion._fit_tree import EXPLAINED, fit_tree, posture_columns, unit_table
 from marey.locomotion._gait_model import gait_arrays
 from marey.locomotion._jump_fit import fit_jumps
 from marey.locomotion._manifest import Manifest, load_manifest
-from marey.locomotion._model import EFFECTORS, GAITS, GaitArrays, LocomotionModel
+from marey.locomotion._model import EFFECTORS, GAITS, TIMINGS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import HUMAN_LEG, rounded
 from marey.locomotion._segment import NUM_FRAMES
 from marey.locomotion._timing import gait_tables
@@ -126,7 +126,10 @@ def _gaits(
 def _timed(gaits: GaitArrays) -> dict[str, Any]:
     """Arrays with their tables of events and frequencies, and the frequencies of all timings."""
     tables = gait_tables(gaits, HUMAN, HUMAN_LEG)
-    frequencies = {name: single(getattr(tables, name)) for name in tables._fields[:3]}
+    stance = tables.stance.copy()
+    stance[:, RUN] *= cadence_factors(gaits, HUMAN, HUMAN_LEG)
+    found = tables._replace(stance=stance)
+    frequencies = {name: single(getattr(found, name)) for name in TIMINGS}
     timed = gaits._replace(frequency=frequencies["stance"], events=single(tables.events))
     return {"gaits": timed, "frequencies": frequencies}
 

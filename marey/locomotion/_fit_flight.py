@@ -16,9 +16,11 @@ from marey.motion import Motion, centre_of_mass
 from marey.skeleton import Skeleton
 
 GRAVITY: Final = 9.81  # [m/s²]
-NUM_SPEEDS: Final = 12  # at which flights are corrected, from the slowest run to the fastest, denser below
+NUM_SPEEDS: Final = 12  # at which flights are corrected, about from the slowest run to the fastest
+SLOW_PART, FAST_PART = 1.2, 0.85  # [-] of the slowest and fastest run: where one line in speed serves best
 STANCE_WEIGHT: Final = 30.0  # [1/m] a centimetre off its height in stance counts as much as 0.3 g in flight
 SMOOTH_WEIGHT: Final = 0.15  # [-] of a change of the root's acceleration in stance
+MAX_HASTE: Final = 0.025  # [-] the planted foot may slip by this part of the speed; plants hold it anyway
 RUN: Final = GAITS.index("run")
 
 
@@ -47,7 +49,7 @@ class Flights(NamedTuple):
 def unit_flights(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_m: float, speed_mps: float) -> Flights:
     """Measure the flights of the rows ``(N, D)`` of a run at a speed."""
     paths = effector_paths(rows, means, skeleton, leg_m)
-    events = unit_events(paths, run=True)
+    events = unit_events(paths, run=True, leg_m=leg_m)
     motion = Motion(skeleton, 1.0, rows_root(rows, leg_m), SO3(rows_wxyz(rows, means)))
     spans = ((float(events[3]), float(events[4])), (float(events[7]), float(events[0]) + 1.0))
     return Flights(spans, centre_of_mass(motion)[:, 1], speed_mps / stance_path(paths, events))
@@ -64,8 +66,8 @@ def flight_heights(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> Float
     num_styles = len(gaits.base)
     heights: list[FloatArray] = []
     for k in range(num_styles):
-        slowest, fastest = float(gaits.slowest[k, RUN]), float(gaits.limits[RUN])
-        speeds = slowest + (fastest - slowest) * np.linspace(0.0, 1.0, NUM_SPEEDS) ** 1.5
+        slowest, fastest = SLOW_PART * float(gaits.slowest[k, RUN]), FAST_PART * float(gaits.limits[RUN])
+        speeds = np.linspace(slowest, fastest, NUM_SPEEDS)
         units = [gaits.row(float(s), 1.0, np.eye(num_styles)[k]) for s in speeds]
         found = [
             unit_flights(rows, gaits.means, skeleton, leg_m, float(s) * leg_m)
@@ -97,6 +99,19 @@ def height_line(flights: Sequence[Flights], speeds: FloatArray) -> FloatArray:
         goal[: len(part[0])] = -1.0 - part[0] @ flight.heights
         wanted.append(goal)
     return np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)[0].reshape(2, count)
+
+
+def cadence_factors(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> FloatArray:
+    """Factors ``(K, G)`` on the cadence of runs, within 2.5 % of one, by which flights come nearest to free fall."""
+    num_styles = len(gaits.base)
+    factors = np.ones((num_styles, len(gaits.speeds)))
+    for k in range(num_styles):
+        for g, s in enumerate(gaits.speeds):
+            speed = max(float(s), float(gaits.slowest[k, RUN]))
+            rows = gaits.row(speed, 1.0, np.eye(num_styles)[k])
+            falls = -fall(unit_flights(rows, gaits.means, skeleton, leg_m, speed * leg_m))
+            factors[k, g] = np.clip(np.sqrt(GRAVITY / max(falls, 1.0)), 1.0 - MAX_HASTE, 1.0 + MAX_HASTE)
+    return factors
 
 
 def _second(count: int) -> FloatArray:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from marey.base import InputError, MissingFileError, UnknownNameError, parse_toml, read_toml_text, records_of
+from marey.base import (
+    InputError,
+    MissingFileError,
+    UnknownNameError,
+    known_keys,
+    parse_toml,
+    read_toml_text,
+    records_of,
+)
 from marey.locomotion._model import GAITS
 
 SHIPPED: Final = Path(__file__).parents[1] / "samples" / "locomotion.toml"
@@ -59,4 +67,8 @@ def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
     groups = records_of(data, "group", TrialGroup, place)
     if not groups:
         place.fail("the manifest has no [[group]]", "Name at least one group of clips")
-    return Manifest(groups)
+    known_keys(data, ("default_style", "group"), place)
+    style = data.get("default_style", [])
+    if not isinstance(style, list) or any(name not in {group.subject for group in groups} for name in style):
+        place.fail("'default_style' names somebody who is in no group", "List subjects of the groups", "default_style")
+    return Manifest(groups, tuple(style))

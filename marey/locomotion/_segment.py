@@ -27,7 +27,7 @@ CADENCES: Final = {"walk": (0.6, 1.3), "run": (0.8, 1.18)}
 LEG: Final = tuple(f"{side}_{part}" for side in ("left", "right") for part in ("hip", "knee", "ankle"))
 LIMBS: Final = (*LEG, *(f"{side}_{part}" for side in ("left", "right") for part in ("shoulder", "elbow")))
 ANKLE_SHARE: Final = 0.039 / 0.491  # height of the ankle over thigh and shank, [Winter2009]_ fig. 4.1
-LANDED_SHARE: Final = 0.03  # [-] of the leg: a sole this near its stance has struck
+LANDED_SHARE: Final = {"walk": 0.01, "run": 0.03}  # [-] of the leg: a sole so near its lowest has struck; runs sink in
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def clip_units(
     units: list[Unit] = []
     rejected: list[Rejected] = []
     for cycle in gait_cycles(body):
-        found = _unit(smooth, body, cycle, num_frames)
+        found = _unit(smooth, body, cycle, num_frames, LANDED_SHARE[gait])
         if isinstance(found, str):
             rejected.append(Rejected(motion.name, cycle.start, cycle.stop, found))
             continue
@@ -104,9 +104,9 @@ def scaled_speed(unit: Unit, leg_m: float) -> Unit:
     return replace(unit, speed_mps=own, speed_n=own * np.sqrt(ratio) / leg_m)
 
 
-def _unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int) -> Unit | str:
+def _unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int, landed: float) -> Unit | str:
     """One unit on the body it was captured on, or why not; the right foot strikes at its first frame."""
-    start, stop, opposite = _strikes(body, cycle)
+    start, stop, opposite = _strikes(body, cycle, landed)
     turn = (headings(body)[start:stop] - cycle.heading_rad + np.pi) % (2.0 * np.pi) - np.pi
     if abs(float(np.mean(turn))) > MAX_SIDEWAYS_RAD:
         return "sideways or backwards"
@@ -171,20 +171,20 @@ def sole_heights(motion: Motion) -> dict[str, FloatArray]:
     return {s: heights[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
 
 
-def _strikes(motion: Motion, cycle: GaitCycle) -> tuple[int, int, int]:
+def _strikes(motion: Motion, cycle: GaitCycle, landed: float) -> tuple[int, int, int]:
     """Frames of start, stop and opposite strike, moved from the farthest reach to where the sole meets the ground."""
     heights = sole_heights(motion)
     other = "left" if cycle.side == "right" else "right"
-    start = _landing(heights[cycle.side], cycle.start, motion)
-    stop = _landing(heights[cycle.side], cycle.stop, motion)
-    return start, stop, _landing(heights[other], cycle.opposite, motion)
+    start = _landing(heights[cycle.side], cycle.start, motion, landed)
+    stop = _landing(heights[cycle.side], cycle.stop, motion, landed)
+    return start, stop, _landing(heights[other], cycle.opposite, motion, landed)
 
 
-def _landing(height: FloatArray, peak: int, motion: Motion) -> int:
+def _landing(height: FloatArray, peak: int, motion: Motion, landed: float) -> int:
     """First frame after the foot reached farthest at which its sole is near the ground of the coming stance."""
     span = round(0.25 * motion.rate_hz)
     ahead = height[peak : peak + span]
-    near = float(ahead.min()) + LANDED_SHARE * performer_leg(motion.skeleton)
+    near = float(ahead.min()) + landed * performer_leg(motion.skeleton)
     down = np.flatnonzero(ahead <= near)
     return peak + int(down[0]) if len(down) else peak
 

@@ -19,8 +19,10 @@ CENTRES: Final = (  # phases at which ankle and toe surely stand, of the right f
     ((0.06, 0.15), (0.08, 0.20)),
 )
 BEGUN: Final = 0.6  # [-] of its speed in stance: an ankle that goes back with the ground this well has come down
-ENDED: Final = 0.8  # [-] one that does no better has left
+ENDED: Final = (0.8, 0.5)  # [-] an ankle, a toe that does no better has left
+HEEL_UP: Final = 0.016  # [-] of the leg: an ankle that has risen so far since the foot was flat has left, too
 TOE_DOWN: Final = 0.2  # [-] of its height at the heel strike: a toe below has come down
+STILL: Final = 0.85  # [-] of its median speed: a point that goes back less does not tell how fast the ground goes
 FINE: Final = 8  # points looked at for every frame
 
 
@@ -39,7 +41,9 @@ def effector_paths(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_
     return rows_positions(rows, means, skeleton, leg_length_m)[:, joints]
 
 
-def stance_spans(paths: FloatArray, run: bool, side: int) -> tuple[tuple[float, float], tuple[float, float]]:
+def stance_spans(
+    paths: FloatArray, run: bool, side: int, leg_m: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """Phases between which ankle and toe of a foot (0 right, 1 left) stand, from effector paths ``(N, 4, 3)``.
 
     A planted point goes back evenly in the carriage's frame. Round the middle of its stance the span reaches as far
@@ -55,7 +59,11 @@ def stance_spans(paths: FloatArray, run: bool, side: int) -> tuple[tuple[float, 
         begin, end = (c + 0.5 * side for c in CENTRES[int(run)][part])
         middle = float(np.median(speed[(phases >= begin) & (phases <= end)]))
         late = phases[(phases < begin) & (speed < BEGUN * middle)]
-        early = phases[(phases > end) & (speed < ENDED * middle)]
+        gone = speed < ENDED[part] * middle
+        if part == 0:
+            height = _cyclic(paths[:, 2 * side, 1], phases)
+            gone |= height > np.median(height[(phases >= begin) & (phases <= end)]) + HEEL_UP * leg_m
+        early = phases[(phases > end) & gone]
         spans.append((float(late[-1]) if len(late) else begin, float(early[0]) if len(early) else end))
     return spans[0], (_toe_down(paths[:, 2 * side + 1, 1], spans[1], 0.5 * side), spans[1][1])
 
@@ -74,11 +82,11 @@ def _cyclic(values: FloatArray, phases: FloatArray) -> FloatArray:
     return np.interp(phases % 1.0, np.arange(count + 1) / count, np.append(values, values[0]))
 
 
-def unit_events(paths: FloatArray, run: bool) -> FloatArray:
+def unit_events(paths: FloatArray, run: bool, leg_m: float) -> FloatArray:
     """Phases ``(8,)`` of the foot events of a unit from its effector paths ``(N, 4, 3)``, in order within each foot."""
     events = np.zeros(len(EVENTS))
     for side in (0, 1):
-        (heel, lift), (toe, off) = stance_spans(paths, run, side)
+        (heel, lift), (toe, off) = stance_spans(paths, run, side, leg_m)
         toe = max(toe, heel)
         lift = max(lift, toe)
         events[4 * side : 4 * side + 4] = heel, toe, lift, max(off, lift)
@@ -89,7 +97,8 @@ def stance_path(paths: FloatArray, events: FloatArray) -> float:
     """How far [m] the ground goes back under the planted feet per cycle: mean of ``-dz/dphase`` in stance.
 
     From toe down to toe off the foot stands on that of its two points which stands stiller: the ankle (with the
-    heel) goes forward as soon as the heel lifts. Before the toe is down, the foot rolls over its heel.
+    heel) goes forward as soon as the heel lifts. Before the toe is down, the foot rolls over its heel; towards toe
+    off it rolls over its tip, so instants at which it does not keep up with its own median do not count.
     """
     count = len(paths)
     phases = np.arange(FINE * count) / (FINE * count)
@@ -100,7 +109,9 @@ def stance_path(paths: FloatArray, events: FloatArray) -> float:
         toe, off = events[4 * side + 1], events[4 * side + 3]
         found.append(stiller[((phases - toe) % 1.0) < max(off - toe, 0.0)])
     planted = np.concatenate(found)
-    return float(planted.mean()) if len(planted) else 0.0
+    if not len(planted):
+        return 0.0
+    return float(planted[planted >= STILL * np.median(planted)].mean())
 
 
 def step_length(paths: FloatArray) -> float:
@@ -119,7 +130,7 @@ def gait_tables(gaits: GaitArrays, skeleton: Skeleton, leg_length_m: float) -> G
             for g, s in enumerate(speeds):
                 rows = gaits.row(max(float(s), 1e-3), float(run), weights)
                 paths = effector_paths(rows, gaits.means, skeleton, leg_length_m)
-                events[k, run, g] = unit_events(paths, bool(run))
+                events[k, run, g] = unit_events(paths, bool(run), leg_length_m)
                 path = stance_path(paths, events[k, run, g])
                 stance[k, run, g] = s * leg_length_m / path if path > 0.0 else 0.0
                 steps[k, run, g] = step_length(paths) / leg_length_m

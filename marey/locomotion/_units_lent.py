@@ -110,11 +110,17 @@ def lent_units(
     return lent
 
 
-def _prior(table: FloatArray, speeds: FloatArray, line: CommonLine, person: str, gait: str) -> UnitTable:
+def prior_rows(table: FloatArray, speeds: FloatArray, line: CommonLine) -> tuple[FloatArray, FloatArray]:
+    """Two rows ``(2, p)`` on the common slope through a person's mean, and their speeds ``(2,)``."""
     centre, speed = table.mean(axis=0), float(speeds.mean())
     reach = max(speed - line.slowest, 0.25 * (line.fastest - line.slowest))
     at = np.array([speed - reach, speed + reach])
-    return UnitTable(centre + (at - speed)[:, None] * line.slope, (person,) * 2, (gait,) * 2, at)
+    return centre + (at - speed)[:, None] * line.slope, at
+
+
+def _prior(table: FloatArray, speeds: FloatArray, line: CommonLine, person: str, gait: str) -> UnitTable:
+    rows, at = prior_rows(table, speeds, line)
+    return UnitTable(rows, (person,) * 2, (gait,) * 2, at)
 
 
 def _slow_run(run: UnitTable, line: CommonLine, standing: FloatArray) -> UnitTable:
