@@ -26,7 +26,7 @@ FLAGS = [
     "--no-first-run",
 ]
 ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
-PATIENCE_MS = 90_000  # the engine is compiled when it is first used
+PATIENCE_MS = 180_000  # the engine is compiled when it is first used
 
 pytestmark = [
     pytest.mark.browser,
