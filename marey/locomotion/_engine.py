@@ -195,10 +195,7 @@ class Engine:
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
         """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, for this size and style."""
-        factor = self.model.scales(self.leg_length_m, self._controller.scaling)[0]
-        speeds = self.model.gaits.speeds / factor
-        hertz = [[self._walker.frequency(float(s), run) for s in speeds] for run in (0.0, 1.0)]
-        return speeds, np.array(hertz)
+        return self._walker.frequency_table()
 
     # Steering
 

@@ -34,8 +34,7 @@ NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clo
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 MARCH_S = 0.1  # [s] from look to look for a landing
-LOOK_S = 1.6  # [s] how far ahead a landing is looked for; a slow walker's swing lasts 0.7 s
-ROUGH_S = 0.5  # [s] landings farther away are told as if nothing changed until then
+TICKS = 6  # landings farther away than so many are told as if nothing changed after them
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
@@ -188,64 +187,44 @@ def write_planted(
 
 
 @kernel
-def phase_missing(
-    gaits: GaitArrays,
-    build: Build,
-    plan: Plan,
-    mark: FloatArray,
-    t: float,
-    effector: int,
-    there: FloatArray,
-    state: FloatArray,
-) -> float:
-    """Phase from where the walker is at time ``t`` to the start of an effector's plant then, of any cycle."""
-    events = np.empty(8)
-    fill(state, mark)
-    travel(gaits, build, plan, state, t, False)
-    values_at(plan, int(mark[KNOT]), t, there)
-    s_n = normal_speed(there[SPEED], there[LEG], build.own_leg, build.froude)
-    foot_events(gaits, s_n, there[RUN], there[STYLES:], events)
-    return events[ENDS[effector][0]] - state[PHASE]
+def look_ahead(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None:
+    """Times [s] to the starts of the next plants of effectors in the air, while parameters change.
 
-
-@kernel
-def time_to_plant(
-    gaits: GaitArrays, build: Build, plan: Plan, clock: FloatArray, effector: int, there: FloatArray, state: FloatArray
-) -> float:
-    """Time [s] to the start of the effector's next plant; ``there`` and ``state`` are room to work in."""
-    mark, now, end = np.empty(clock.shape[0]), clock[NOW], plan.knots[plan.knots.shape[0] - 1]
-    fill(mark, clock)
-    before = phase_missing(gaits, build, plan, mark, now, effector, there, state)
-    cycle = -floor(before)
-    before += cycle
-    hertz = rate(gaits, build, there)
-    if before > ROUGH_S * hertz and rest_time(plan) - now > LOOK_S:
-        return before / max(hertz, 1.0 / NEVER_S)
-    ahead, after = 0.0, before
-    while after > 0.0:
-        if now + ahead >= end:
-            hertz = rate(gaits, build, plan.values[plan.knots.shape[0] - 1])
-            if after > LOOK_S * hertz:
-                return NEVER_S
-            return ahead + after / hertz
-        if ahead > LOOK_S:
-            return NEVER_S
-        before, ahead = after, ahead + MARCH_S
-        travel(gaits, build, plan, mark, now + ahead - MARCH_S, True)
-        after = phase_missing(gaits, build, plan, mark, now + ahead, effector, there, state) + cycle
-    low, high = max(ahead - MARCH_S, 0.0), ahead
-    for _ in range(3):
-        if before - after < 1e-12:
-            break
-        ahead = low + (high - low) * before / (before - after)
-        missing = phase_missing(gaits, build, plan, mark, now + ahead, effector, there, state) + cycle
-        if abs(missing) < 1e-6:
-            break
-        if missing > 0.0:
-            low, before = ahead, missing
-        else:
-            high, after = ahead, missing
-    return ahead
+    The gaps of phase to the starts are looked at from tick to tick, and taken to be linear between.
+    """
+    mark, state, here = np.empty(7), np.empty(7), np.empty(plan.values.shape[1])
+    events, gap, cycle = np.empty(8), np.empty(4), np.empty(4)
+    now, rest, waiting = walker.clock[NOW], rest_time(plan), 4
+    fill(mark, walker.clock)
+    hertz, tick = 0.0, 0
+    while waiting > 0 and (tick <= TICKS or (now + MARCH_S * (tick - 1) < rest < NEVER_S and tick <= 8 * TICKS)):
+        t = now + MARCH_S * tick
+        travel(gaits, build, plan, mark, t, True)
+        fill(state, mark)
+        travel(gaits, build, plan, state, t, False)
+        values_at(plan, int(mark[KNOT]), t, here)
+        s_n = normal_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
+        foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
+        waiting = 0
+        for e in range(4):
+            missing = events[ENDS[e][0]] - state[PHASE]
+            if tick == 0:
+                cycle[e] = -floor(missing)
+            missing += cycle[e]
+            if not walker.held[e] and walker.until[e] >= NEVER_S:
+                if missing <= 0.0 and tick > 0:
+                    walker.until[e] = MARCH_S * (tick - 1 + gap[e] / (gap[e] - missing))
+                else:
+                    waiting += 1
+            gap[e] = missing
+        hertz = rate(gaits, build, here)
+        tick += 1
+    for e in range(4):
+        if not walker.held[e] and walker.until[e] >= NEVER_S:
+            if rest < NEVER_S:
+                walker.until[e] = max(rest - now, 0.0)  # it stops with this foot in the air
+            elif hertz > 0.0:
+                walker.until[e] = MARCH_S * (tick - 1) + gap[e] / hertz
 
 
 @kernel
@@ -305,18 +284,26 @@ def choose_settling(walker: Walker) -> None:
 @kernel
 def foresee(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None:
     """When effectors in the air come down, and the walker's placing then."""
-    there, state = np.empty(plan.values.shape[1]), np.empty(walker.clock.shape[0])
-    now, rest = walker.clock[NOW], rest_time(plan)
+    there, state, events = np.empty(plan.values.shape[1]), np.empty(7), np.empty(8)
+    now, airborne = walker.clock[NOW], False
     for e in range(4):
         walker.until[e] = NEVER_S
-        if walker.held[e]:
-            continue
-        if walker.settling[STOOD] > 0.0:
-            walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
-        else:
-            walker.until[e] = time_to_plant(gaits, build, plan, walker.clock, e, there, state)
-            if walker.until[e] >= NEVER_S:  # it stops with this foot in the air
-                walker.until[e] = min(max(rest - now, 0.0), NEVER_S)
+        airborne = airborne or not walker.held[e]
+    if not airborne:
+        return
+    if walker.settling[STOOD] <= 0.0 and now < plan.knots[plan.knots.shape[0] - 1]:
+        look_ahead(gaits, build, plan, walker)
+    else:
+        hertz = rate(gaits, build, walker.here)
+        s_n = normal_speed(walker.here[SPEED], walker.here[LEG], build.own_leg, build.froude)
+        foot_events(gaits, s_n, walker.here[RUN], walker.here[STYLES:], events)
+        for e in range(4):
+            missing = events[ENDS[e][0]] - walker.state[PHASE]
+            if walker.settling[STOOD] > 0.0 and not walker.held[e]:
+                walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
+            elif hertz > 0.0 and not walker.held[e]:
+                walker.until[e] = (missing - floor(missing)) / hertz
+    for e in range(4):
         if walker.until[e] <= SEEN_S:
             fill(state, walker.clock)
             travel(gaits, build, plan, state, now + walker.until[e], False)

@@ -20,6 +20,7 @@ from marey.locomotion._engine_plan import (
     Posture,
     followed,
     overlaid,
+    ramp,
     steady,
 )
 from marey.locomotion._engine_source import RawFrame
@@ -117,7 +118,10 @@ class GaitWalker:
         to, times, rows = parameters.row(), *self._to_come()
         changed = to != rows[-1]
         changed[BODY], changed[STYLES:] = False, changed[STYLES:].any()
-        self._replan(*overlaid(times, rows, to, changed, over_s, self._posture))
+        if len(times) == 1:
+            self._replan(*ramp(rows, to[None], np.full((1, len(to)), over_s), self._posture))
+        else:
+            self._replan(*overlaid(times, rows, to, changed, over_s, self._posture))
 
     def follow_plan(
         self,
@@ -207,6 +211,11 @@ class GaitWalker:
         here = self._arrays.here.copy()
         here[SPEED], here[RUN] = speed, run
         return rate(self._gaits, self._build, here)
+
+    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
+        """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, between which all is linear."""
+        speeds = self._gaits.speeds / self.normal_speed(1.0)
+        return speeds, np.array([[self.frequency(float(speed), run) for speed in speeds] for run in (0.0, 1.0)])
 
     def events(self, speed: float, run: float) -> FloatArray:
         """Unwrapped phases ``(8,)`` of the foot events of a steady gait."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -199,7 +201,7 @@ def test_foot_events_come_once_a_cycle_in_their_order(model):
     for name in EVENTS:
         assert heard.count(name) in (4, 5)
     strikes = [name for name in heard if name.endswith("HS")]
-    assert all(a != b for a, b in zip(strikes, strikes[1:], strict=False))
+    assert all(a != b for a, b in pairwise(strikes))
 
 
 def test_run_is_a_motion_with_contacts(model):
