@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from marey.base import FloatArray
-from marey.lie import SO3
 from marey.library import Library
+from marey.lie import SO3
 from marey.locomotion._jump_capture import CapturedJump
 from marey.locomotion._jump_fit import captured_jumps, fit_kind
 from marey.locomotion._jump_laws import LEAP_S
