@@ -9,7 +9,8 @@ from marey.locomotion._foot_kernels import bend_toes, get3, get4
 from marey.locomotion._foot_priority_kernels import pose_leg_priority
 from marey.locomotion._plant_arrays import Legs, PlantOptions
 from marey.locomotion._plant_clip_kernels import set_edits
-from marey.locomotion._plant_kernels import LEVEL, TARGET, TURN, foot_flags, guide_feet
+from marey.locomotion._plant_columns import LEVEL, TARGET, TURN
+from marey.locomotion._plant_kernels import foot_flags, guide_feet
 
 
 @kernel

@@ -1,0 +1,206 @@
+"""Compiled foot plants: where an ankle shall be, and when a foot begins and ends to be held."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from marey.base import FloatArray, kernel
+from marey.dynamics._spatial_kernels import minus, plus, row3
+from marey.lie._rotation_kernels import Quaternion, Vector
+from marey.locomotion._foot_kernels import get3, norm, set3, unit
+from marey.locomotion._plant_arrays import Legs, PlantOptions
+from marey.locomotion._plant_columns import (
+    ALIVE,
+    ANKLE_AHEAD,
+    ANKLE_HELD,
+    ANNOUNCED,
+    EASE_PART,
+    FADE_MPS,
+    FADE_RADPS,
+    FASTEST_MPS,
+    FINAL,
+    GOAL_A,
+    GOAL_T,
+    HEADING,
+    LET_GO,
+    LEVEL,
+    RISE,
+    ROLL_IN_S,
+    ROLL_S,
+    SETTLE,
+    SETTLE_S,
+    SHIFT_A,
+    SHIFT_T,
+    SHORT_S,
+    SINK,
+    SINK_M,
+    SINK_S,
+    SWING_PART,
+    TILT,
+    TOE_AHEAD,
+    TOE_HELD,
+    TURN_BACK,
+    WAIT,
+    YAW,
+)
+from marey.locomotion._plant_ease_kernels import ease3, eased, follow3
+from marey.locomotion._plant_turn_kernels import heel_lift, lying_foot
+
+
+@kernel
+def surprised(row: FloatArray, place: Vector, lowest_y: float, shift: Vector) -> Vector:
+    """Goal of a plant that nobody announced: where the effector is; in the first frame of all, shifted as asked."""
+    if row[ALIVE] == 0.0:
+        return place[0] + shift[0], place[1], place[2] + shift[2]
+    row[RISE], row[RISE + 1], row[SETTLE], row[SINK] = place[1] - lowest_y, 0.0, SETTLE_S, SETTLE_S
+    return place
+
+
+@kernel
+def landed(row: FloatArray) -> None:
+    """Let an announced effector come down from the height at which it lands, falling already."""
+    row[SINK] = SINK_S
+    row[RISE + 1] = -1.5 * row[RISE] / SINK_S  # twice as fast it would dip below its rest height
+
+
+@kernel
+def begin_plants(
+    row: FloatArray, foot: int, ankle_down: bool, toe_down: bool, ankle: Vector, f: Vector, dt: float,
+    floor_y: float, scale: float, options: PlantOptions, legs: Legs,
+) -> None:  # fmt: skip
+    """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
+
+    The second effector of a foot is held a foot's length from the first, so that both can be kept.
+    """
+    was_ankle, was_toe = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
+    a, t = 2 * foot, 2 * foot + 1
+    flat = lying_foot(foot, row[HEADING], norm(f), scale, legs)
+    ground = floor_y + row[LEVEL]
+    if ankle_down and not was_ankle:
+        if was_toe:
+            set3(row, GOAL_A, minus(get3(row, GOAL_T), flat))
+        elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
+            set3(row, GOAL_A, surprised(row, ankle, ground + scale * legs.rest[a], row3(options.shift, a)))
+        else:
+            landed(row)
+    if toe_down and not was_toe:
+        if ankle_down:
+            set3(row, GOAL_T, plus(get3(row, GOAL_A), flat))
+        elif was_ankle:
+            set3(
+                row, GOAL_T, surprised(row, plus(get3(row, GOAL_A), f), ground + scale * legs.rest[t], (0.0, 0.0, 0.0))
+            )
+        elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
+            toe = plus(ankle, f)
+            set3(row, GOAL_T, surprised(row, toe, ground + scale * legs.rest[t], row3(options.shift, t)))
+        else:
+            landed(row)
+
+
+@kernel
+def fade_time(size: float, speed: float, next_s: float, ease_s: float) -> float:
+    """Time [s] in which a correction of some size fades: longer for a large one, but it must be over in time."""
+    usual = min(ease_s, max(EASE_PART * next_s, SHORT_S))
+    return max(usual, min(size / speed, SWING_PART * next_s))
+
+
+@kernel
+def start_easing_out(row: FloatArray, ankle_down: bool, toe_down: bool, next_s: float, ease_s: float) -> None:
+    """When an effector leaves, give its correction time to fade."""
+    if not ((row[ANKLE_HELD] > 0.0 and not ankle_down) or (row[TOE_HELD] > 0.0 and not toe_down)):
+        return
+    turn = abs(row[YAW]) + norm(get3(row, TILT))
+    row[TURN_BACK] = ROLL_S if toe_down else fade_time(turn, FADE_RADPS, next_s, ease_s)
+    if not ankle_down and not toe_down:
+        row[LET_GO] = fade_time(norm(get3(row, SHIFT_A)), FADE_MPS, next_s, ease_s)
+
+
+@kernel
+def set_level(row: FloatArray, level: float, next_s: float, ease_s: float, dt: float) -> None:
+    """Ease the ground under a foot in the air to that of its coming plant."""
+    if row[ALIVE] == 0.0:
+        row[LEVEL] = level
+    elif 0.0 < next_s <= ease_s:
+        row[LEVEL], row[LEVEL + 1] = eased(row[LEVEL], row[LEVEL + 1], level, next_s + dt, dt)
+
+
+@kernel
+def place_foot(
+    row: FloatArray, foot: int, ankle: Vector, toe: Vector, f: Vector, W_ankle: Quaternion, ankle_down: bool,
+    toe_down: bool, ankle_s: float, toe_s: float, landing: FloatArray, options: PlantOptions, dt: float, floor_y: float,
+    scale: float, legs: Legs,
+) -> Vector:  # fmt: skip
+    """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way."""
+    a, t = 2 * foot, 2 * foot + 1
+    toe_first = toe_s < ankle_s and toe_s <= options.ease_s
+    set_level(row, options.shift[t if toe_first else a, 1], min(ankle_s, toe_s), options.ease_s, dt)
+    ground = floor_y + row[LEVEL]
+    lift = heel_lift(foot, W_ankle, scale, legs)
+    low_a, low_t = ground + scale * legs.rest[a] + lift, ground + scale * legs.rest[t]
+    if ankle_down or toe_down:
+        row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SINK], dt)
+    if ankle_down:
+        row[GOAL_A + 1] = low_a + row[RISE]
+        row[GOAL_T + 1] = low_t + row[RISE]
+        placed = get3(row, GOAL_A)
+        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+        follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
+        return placed
+    if toe_down:
+        row[GOAL_T + 1] = low_t + row[RISE]
+        placed = minus(get3(row, GOAL_T), f)
+        follow3(row, SHIFT_T, minus(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
+        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+        return placed
+    if toe_first:
+        row[RISE] = min(SINK_M * scale, max(0.0, landing[t, 1] - low_t))
+        goal = (landing[t, 0] + options.shift[t, 0], low_t + row[RISE], landing[t, 2] + options.shift[t, 2])
+        set3(row, GOAL_T, goal)
+        shift = ease3(row, SHIFT_T, minus(goal, row3(landing, t)), toe_s + dt, dt)
+        placed = minus(plus(toe, shift), f)
+        follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
+    else:
+        if row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
+            for c in range(6):
+                row[SHIFT_A + c] = row[FINAL + c]
+        wanted, remaining = (0.0, 0.0, 0.0), row[LET_GO]
+        if ankle_s <= options.ease_s:
+            row[RISE] = min(SINK_M * scale, max(0.0, landing[a, 1] - low_a))
+            goal = (landing[a, 0] + options.shift[a, 0], low_a + row[RISE], landing[a, 2] + options.shift[a, 2])
+            set3(row, GOAL_A, goal)
+            wanted, remaining = minus(goal, row3(landing, a)), ankle_s + dt
+        placed = plus(ankle, ease3(row, SHIFT_A, wanted, remaining, dt))
+        follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
+    return placed[0], max(placed[1], low_a), placed[2]
+
+
+@kernel
+def above_floor(f: Vector, ankle_y: float, lowest_y: float) -> Vector:
+    """Foot vector, raised if its toe would be under the floor."""
+    if ankle_y + f[1] >= lowest_y:
+        return f
+    length = norm(f)
+    rise = min(length, max(-length, lowest_y - ankle_y))
+    along = unit((f[0], 0.0, f[2]))
+    flat = sqrt(length * length - rise * rise)
+    return flat * along[0], rise, flat * along[2]
+
+
+@kernel
+def is_down(row: FloatArray, wanted: bool, barred: int) -> bool:
+    """Whether an effector is to be held: wanted, and not let go before its time."""
+    if not wanted:
+        row[barred] = 0.0
+    return wanted and row[barred] == 0.0
+
+
+@kernel
+def is_rolling(row: FloatArray, ankle_down: bool, toe_down: bool, dt: float) -> bool:
+    """Whether a foot that stands on its heel still rolls down onto its toe."""
+    if not toe_down:
+        row[WAIT] = ROLL_IN_S
+    elif row[ALIVE] == 0.0 or row[TOE_HELD] > 0.0 or not ankle_down:
+        row[WAIT] = 0.0
+    else:
+        row[WAIT] = max(0.0, row[WAIT] - dt)
+    return toe_down and row[WAIT] > 1e-9

@@ -1,0 +1,119 @@
+"""Compiled foot plants: what a leg that does not reach gives up, and in which order."""
+
+from __future__ import annotations
+
+from math import atan2, sqrt
+
+from marey.base import FloatArray, kernel
+from marey.dynamics._spatial_kernels import minus
+from marey.lie._rotation_kernels import Vector, log, rotate
+from marey.locomotion._foot_kernels import ORIGIN, arc, get3, heel_angle, leg_extension, norm, set3, unit, yaw
+from marey.locomotion._plant_columns import (
+    ANKLE_BARRED,
+    ANKLE_HELD,
+    DROP,
+    FASTEST_MPS,
+    FINAL,
+    FORCED_RAD,
+    GOAL_T,
+    HALF_LIFE_S,
+    LEAVE_M,
+    LET_GO,
+    LOST_M,
+    LOWEST_A,
+    LOWEST_T,
+    MARGIN_RAD,
+    ROLL_S,
+    STEEP_RAD,
+    TARGET,
+    TILT,
+    TOE_BARRED,
+    TOE_HELD,
+    TURN_BACK,
+    TWIST_RAD,
+    UNSEEN_M,
+    YAW,
+)
+from marey.locomotion._plant_ease_kernels import follow3
+from marey.locomotion._plant_turn_kernels import keep_foot
+
+
+@kernel
+def hip_excess(hip: Vector, target: Vector, reach: float) -> float:
+    """How much lower [m] a hip must be for a target to be within reach."""
+    dx, dz = hip[0] - target[0], hip[2] - target[2]
+    height = sqrt(max(reach * reach - dx * dx - dz * dz, 0.0))
+    return max(0.0, hip[1] - target[1] - height)
+
+
+@kernel
+def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
+    """How far the root is lowered [m]: critically damped towards what is needed, never less, at most ``most``."""
+    needed = min(needed, most)
+    omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
+    away, rate = body[DROP] - needed, body[DROP + 1]
+    j = rate + omega * away
+    fade = 2.718281828459045 ** (-omega * dt)
+    drop = min(most, needed + (away + j * dt) * fade)
+    body[DROP + 1] = (rate - j * omega * dt) * fade
+    if drop < needed:
+        drop = needed
+        body[DROP + 1] = max(body[DROP + 1], 0.0)
+    body[DROP] = drop
+    return drop
+
+
+@kernel
+def _cos_sin(angle: float) -> tuple[float, float]:
+    half = yaw(angle)
+    return half[0] * half[0] - half[2] * half[2], 2.0 * half[0] * half[2]
+
+
+@kernel
+def raise_heel(row: FloatArray, hip: Vector, reach: float) -> float:
+    """Let a foot on its toe roll so far that its ankle is within reach; keeps the turn, returns how far [rad]."""
+    target, toe = get3(row, TARGET), get3(row, GOAL_T)
+    f0 = minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
+    f = minus(toe, target)
+    length = norm(f)
+    ahead = unit((f[0], 0.0, f[2]))
+    angle = atan2(-f[1], sqrt(f[0] * f[0] + f[2] * f[2]))
+    needed = min(STEEP_RAD, heel_angle(hip, toe, ahead, length, reach))
+    gap = angle - needed
+    if gap >= MARGIN_RAD:
+        return 0.0
+    raised = needed + (0.25 * (gap + MARGIN_RAD) ** 2 / MARGIN_RAD if gap > -MARGIN_RAD else 0.0)
+    c, s = _cos_sin(min(raised, STEEP_RAD))
+    f = (length * c * ahead[0], -length * s, length * c * ahead[2])
+    set3(row, TARGET, minus(toe, f))
+    set3(row, TILT, log(arc(unit(rotate(yaw(row[YAW]), f0)), unit(f))))
+    keep_foot(row, get3(row, TARGET), f, f0)
+    return raised - angle
+
+
+@kernel
+def has_risen(row: FloatArray, lowest: int, height: float, down: bool, scale: float) -> bool:
+    """Whether the raw path of a held effector has risen since it was lowest."""
+    row[lowest] = min(row[lowest], height) if down else UNSEEN_M
+    return down and height - row[lowest] > LEAVE_M * scale
+
+
+@kernel
+def let_go(row: FloatArray, drop: float, dt: float, scale: float, ease_s: float) -> None:
+    """Let a heel rise that must, and let go of what the leg cannot keep."""
+    reach, soft, _ = leg_extension(row)
+    hip = get3(row, ORIGIN)
+    ankle = (row[ORIGIN + 22], row[ORIGIN + 23] + drop, row[ORIGIN + 24])
+    if row[TOE_HELD] > 0.0 and row[ANKLE_HELD] > 0.0 and norm(minus(get3(row, TARGET), hip)) > soft * reach:
+        row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
+    ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
+    on_toe = toe_down and not ankle_down
+    stretched = on_toe and raise_heel(row, hip, soft * reach) > FORCED_RAD
+    excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
+    if (has_risen(row, LOWEST_A, ankle[1], ankle_down, scale) and toe_down) or (ankle_down and excess > LOST_M):
+        row[ANKLE_BARRED] = 1.0
+    if (has_risen(row, LOWEST_T, row[ORIGIN + 34] + drop, toe_down, scale) and on_toe) or stretched:
+        row[TOE_BARRED] = 1.0
+    if (on_toe and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
+        row[ANKLE_BARRED], row[TOE_BARRED], row[LET_GO] = 1.0, 1.0, ease_s
+    follow3(row, FINAL, minus(get3(row, TARGET), ankle), dt, FASTEST_MPS)

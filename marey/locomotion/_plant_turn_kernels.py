@@ -1,0 +1,116 @@
+"""Compiled foot plants: how a foot is turned, flat on the ground or on its way there."""
+
+from __future__ import annotations
+
+from math import atan2, sqrt
+
+from marey.base import FloatArray, kernel
+from marey.dynamics._spatial_kernels import plus, row3, times
+from marey.lie._rotation_kernels import Quaternion, Vector, conjugate, exp, log, multiply, rotate
+from marey.locomotion._foot_kernels import arc, get3, get4, norm, set3, set4, unit, yaw
+from marey.locomotion._plant_arrays import Legs
+from marey.locomotion._plant_columns import (
+    ALIVE,
+    ANKLE_HELD,
+    FASTEST_RADPS,
+    HEADING,
+    RAW,
+    TARGET,
+    TILT,
+    TOE_HELD,
+    TURN,
+    TURN_BACK,
+    YAW,
+)
+from marey.locomotion._plant_ease_kernels import ease3, eased, follow3
+
+
+@kernel
+def lying_foot(foot: int, heading: float, length: float, scale: float, legs: Legs) -> Vector:
+    """Ankle to toe [m] of a flat foot that points as ``heading`` says."""
+    rise = scale * (legs.rest[2 * foot + 1] - legs.rest[2 * foot])
+    along = sqrt(max(length * length - rise * rise, 0.0))
+    flat = unit((legs.foot[foot, 0], 0.0, legs.foot[foot, 2]))
+    ahead = rotate(yaw(heading), flat)
+    return along * ahead[0], rise, along * ahead[2]
+
+
+@kernel
+def heading_of(foot: int, W_ankle: Quaternion, legs: Legs) -> float:
+    """Yaw of a foot, by its lateral axis, so that a steep foot has one too."""
+    left = rotate(W_ankle, row3(legs.lateral, foot))
+    return atan2(-left[2], left[0])
+
+
+@kernel
+def heel_lift(foot: int, W_ankle: Quaternion, scale: float, legs: Legs) -> float:
+    """How much higher [m] than on a flat foot an ankle is whose heel touches the floor."""
+    down = -rotate(W_ankle, row3(legs.heel, foot))[1]
+    return scale * max(0.0, down - legs.heel_drop[foot])
+
+
+@kernel
+def turned_since(row: FloatArray, W_ankle: Quaternion) -> float:
+    """Yaw [rad] by which the raw foot has turned since the last frame; keeps the rotation for the next."""
+    last = get4(row, RAW)
+    set4(row, RAW, W_ankle)
+    if row[ALIVE] == 0.0:
+        return 0.0
+    step = multiply(W_ankle, conjugate(last))
+    return 2.0 * atan2(step[2] if step[0] >= 0.0 else -step[2], abs(step[0]))
+
+
+@kernel
+def foreseen_tilt(turned: Vector, flat: Vector, rise: float, done: float) -> Vector:
+    """Tilt [rad] that will lay a foot flat, by how it is foreseen to stand; nearer to the time, by how it stands."""
+    length = norm(flat)
+    sine = min(0.98, max(-0.98, rise / length))
+    ahead = unit((flat[0], 0.0, flat[2]))
+    level = sqrt(1.0 - sine * sine)
+    later = log(arc((level * ahead[0], sine, level * ahead[2]), unit(flat)))
+    now = log(arc(unit(turned), unit(flat)))
+    w = done * done
+    return plus(times(1.0 - w, later), times(w, now))
+
+
+@kernel
+def turn_foot(
+    row: FloatArray, foot: int, raw: Vector, W_ankle: Quaternion, held: bool, first_s: float, flat_s: float,
+    rise: float, toe_in: float, ease_s: float, dt: float, scale: float, legs: Legs,
+) -> Vector:  # fmt: skip
+    """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the memory.
+
+    A held foot keeps its heading; one that lands in ``first_s`` turns in by then. The tilt eases to what lays the foot
+    flat if that is due in ``flat_s``, when the raw toe will be ``rise`` [m] above the ankle; else to none.
+    """
+    since = turned_since(row, W_ankle)
+    coming = flat_s <= ease_s
+    if held and row[ANKLE_HELD] + row[TOE_HELD] > 0.0:
+        row[YAW + 1] = -since / dt if dt > 1e-9 else 0.0
+        row[YAW] -= since
+    elif first_s <= ease_s:
+        row[YAW], row[YAW + 1] = eased(row[YAW], row[YAW + 1], toe_in, first_s + dt, dt)
+    else:
+        row[YAW], row[YAW + 1] = eased(row[YAW], row[YAW + 1], 0.0, row[TURN_BACK], dt)
+    turned = rotate(yaw(row[YAW]), raw)
+    if not held or row[ANKLE_HELD] + row[TOE_HELD] == 0.0:
+        row[HEADING] = heading_of(foot, multiply(yaw(row[YAW]), W_ankle), legs)
+    if coming:
+        flat = lying_foot(foot, row[HEADING], norm(raw), scale, legs)
+        needed = foreseen_tilt(turned, flat, rise, 1.0 - flat_s / ease_s)
+        if flat_s <= 0.0:
+            follow3(row, TILT, needed, dt, FASTEST_RADPS)
+        else:
+            ease3(row, TILT, needed, flat_s + dt, dt)
+    else:
+        ease3(row, TILT, (0.0, 0.0, 0.0), row[TURN_BACK], dt)
+    return rotate(exp(get3(row, TILT)), turned)
+
+
+@kernel
+def keep_foot(row: FloatArray, target: Vector, f: Vector, f0: Vector) -> None:
+    """Put the ankle's target and the foot's turn, which takes ``f0`` to ``f``, into the memory."""
+    set3(row, TARGET, target)
+    turn = multiply(exp(get3(row, TILT)), yaw(row[YAW]))
+    turn = multiply(arc(unit(rotate(turn, f0)), unit(f)), turn)
+    set4(row, TURN, turn)
