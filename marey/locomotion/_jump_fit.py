@@ -17,6 +17,7 @@ from marey.locomotion._jump_laws import (
     JumpTable,
     captured_run_up,
     condensed,
+    fit_path_speed,
     fit_poses,
     fit_timing,
     lend_legs,
@@ -137,8 +138,24 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     shares = np.full(len(table.people), 1.0 / len(table.people))
     arrays = {"shares": shares, **poses, **fit_timing(table), **range_n}
     law, held = captured_run_up(table), {name: frozen(array, name=name) for name, array in arrays.items()}
-    model = JumpModel(kind=kind, people=table.people, run_up=law, captured_run_up=law, **held)
-    return replace(model, run_up=made_run_up(model))
+    model = JumpModel(
+        kind=kind, people=table.people, run_up=law, captured_run_up=law, frequency_law=np.array([1.0, 0.0]), **held
+    )
+    frequency = frozen(frequency_law(model, fit_path_speed(table)), 2, name="frequency_law")
+    return replace(model, run_up=made_run_up(model), frequency_law=frequency)
+
+
+def frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
+    r"""Jumps per second: constant [Hz] and slope by length ``(2,)``, [Glardon2005]_ §III.1.3.2.
+
+    .. math:: F(l_n) = \bar s(l_n) \big/ \sum_i \|p_i - p_{i-1}\| \approx a\,l_n + b
+
+    over the root's path in the model's own jumps. The thesis plots durations as lines and fits frequencies; so do we.
+    """
+    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
+    paths = [np.linalg.norm(np.diff(model.unit(float(n)).rows[:, :3], axis=0), axis=1).sum() for n in lengths]
+    slope, constant = np.polyfit(lengths, [path_speed.speed(float(n)) for n in lengths] / np.array(paths), 1)
+    return np.array([constant, slope])
 
 
 def made_run_up(model: JumpModel) -> RunUpLaw:

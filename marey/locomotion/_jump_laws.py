@@ -128,6 +128,23 @@ def captured_run_up(table: JumpTable) -> RunUpLaw:
     return fit_run_up(table.lengths, speeds, GLARDON[table.kind].slope if len(speeds) < FEW else None)
 
 
+def path_speed(jump: CapturedJump) -> float:
+    r"""Mean speed of the root along its path over leg length [1/s], [Glardon2005]_ §III.1.3.2.
+
+    .. math:: \bar s = \frac{1}{(N-1) H} \sum_i \|p_i - p_{i-1}\| / \Delta t
+
+    The source divides by the number of frames, not of steps.
+    """
+    steps = np.linalg.norm(np.diff(jump.motion.root_positions, axis=0), axis=1)
+    return float(steps.mean()) * jump.motion.rate_hz / performer_leg(jump.motion.skeleton)
+
+
+def fit_path_speed(table: JumpTable) -> RunUpLaw:
+    """The line of mean path speeds [1/s] by length, from which the thesis has its jump frequency."""
+    speeds = np.array([path_speed(jump) for jump in table.jumps])[table.is_leap]
+    return fit_run_up(table.lengths, speeds, 1.0 if len(speeds) < FEW else None)
+
+
 def _flight_speed(table: JumpTable) -> FloatArray:
     """Constant and slope [1/s] of the speed of flights by length."""
     speeds = table.numbers("flight_mps")[table.is_leap] / performer_leg(table.jumps[0].motion.skeleton)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,8 @@ from marey.skeleton import HUMAN, Skeleton
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
 SHORTEST_FLIGHT_S: Final = 0.08
+TIMINGS: Final = ("ballistic", "glardon")
+FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
 SCALINGS: Final = ("froude", "leg")
 RUN_UP_LAWS: Final = ("model", "captured", "glardon")
 SECANT_STEPS: Final = 4
@@ -26,7 +28,7 @@ SHORT_BY_M: Final = 2e-3  # [m] poses this near the length are good enough; the 
 _LARGE: Final = ("mean", "lift")
 _SMALL: Final = (
     *("shares", "offsets", "slopes", "centre", "pose_limits", "pieces", "piece_limits", "marks", "mark_limits"),
-    *("flight_law", "flight_speed", "flight_limits", "captured", "limits", "means"),
+    *("flight_law", "flight_speed", "flight_limits", "frequency_law", "captured", "limits", "means"),
 )
 
 
@@ -59,6 +61,7 @@ class JumpModel:
     flight_law: FloatArray  # (2,) [s] constant, by l_n
     flight_speed: FloatArray  # (2,) [1/s] constant, by l_n: of the centre of mass over leg length
     flight_limits: FloatArray  # (2,) [s]
+    frequency_law: FloatArray  # (2,) [Hz] constant, by l_n: how the thesis times whole jumps
     captured: FloatArray  # (2,) l_n
     limits: FloatArray  # (2,) l_n
     run_up: RunUpLaw  # of the jumps that the model makes
@@ -83,6 +86,7 @@ class JumpModel:
         height_n: float | None = None,
         leg_length_m: float | None = None,
         scaling: str = "froude",
+        timing: str = "ballistic",
         calibrated: bool = True,
     ) -> JumpUnit:
         """One jump.
@@ -94,9 +98,13 @@ class JumpModel:
             leg_length_m: of the character [m]; the model's own by default.
             scaling: ``"froude"`` lasts as the root of the leg length, so that it falls at g; ``"leg"`` lasts as the
                 model's, as in the thesis.
+            timing: ``"ballistic"`` takes the time that gravity and the run-up give, ``"glardon"`` plays the same poses
+                at the frequency that the thesis fits to whole jumps: flights then fall too fast or too slowly.
             calibrated: make the measured length the requested one; without, the plain law of the thesis.
         """
         wanted = self._checked(length_n, height_n, scaling)
+        if timing not in TIMINGS:
+            raise UnknownNameError("timing", timing, "a jump model", TIMINGS)
         mix = self.mixture(weights)
         flight_s = self._flight(mix, wanted)
         sketch = self._sketch(mix, wanted, flight_s, calibrated=calibrated)
@@ -104,6 +112,8 @@ class JumpModel:
             flight_s = self._limited(sketch.airtime_for((height_n or 0.0) * LEG_M))
             sketch = self._sketch(mix, wanted, flight_s, calibrated=calibrated)
         unit = self._finished(sketch, wanted * LEG_M, calibrated=calibrated)
+        if timing == "glardon":
+            unit = replace(unit, duration_s=1.0 / float(np.clip(self.frequency_law @ [1.0, wanted], *FREQUENCIES_HZ)))
         return unit.scaled(LEG_M if leg_length_m is None else leg_length_m, keeps_time=scaling == "leg")
 
     def mixture(self, weights: Mapping[str, float] | None) -> FloatArray:

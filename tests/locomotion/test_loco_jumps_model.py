@@ -314,6 +314,19 @@ def test_captured_run_ups_grow_with_length_as_in_the_thesis() -> None:
     assert law.correlation > 0.8
 
 
+def test_glardon_f13_the_frequency_of_the_thesis_times_whole_jumps() -> None:
+    for kind in KINDS:
+        model = jumps()[kind]
+        for length in known_lengths(kind, 4)[1:]:
+            own, thesis = model.unit(length), model.unit(length, timing="glardon")
+            expected = 1.0 / (model.frequency_law[0] + model.frequency_law[1] * length)
+            assert thesis.duration_s == pytest.approx(expected)
+            assert thesis.duration_s == pytest.approx(own.duration_s, rel=0.25)
+            assert np.array_equal(thesis.rows, own.rows)
+    with pytest.raises(UnknownNameError, match="timing"):
+        jumps()["run"].unit(1.0, timing="slow")
+
+
 def test_a_file_gives_the_models_back(tmp_path: Path) -> None:
     save_jumps(jumps(), tmp_path / "jumps.safetensors")
     back = load_jumps(tmp_path / "jumps.safetensors")
