@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,6 +25,17 @@ class Footprint(NamedTuple):
     time_s: float
 
 
+def _plant_step(ik: str) -> Callable[..., int]:
+    """The kernel of a way to pose legs; they compile when first used."""
+    if ik == "priority":
+        from marey.locomotion._plant_priority_kernels import plant_step_priority
+
+        return plant_step_priority
+    from marey.locomotion._plant_kernels import plant_step
+
+    return plant_step
+
+
 class Feet:
     """Holds the feet of one character to the ground."""
 
@@ -34,12 +46,10 @@ class Feet:
 
     def plant(self, dt: float, frame: RawFrame) -> None:
         """Correct a frame in place; ``dt`` [s] has passed since the last one."""
-        from marey.locomotion._plant_kernels import plant_step
-
         scale = frame.leg_length_m / self._own_leg
         self._options.shift[:] = 0.0 if frame.shift is None else frame.shift
         self._options.toe_in[:] = 0.0 if frame.yaw is None else frame.yaw
-        bits = plant_step(
+        bits = _plant_step(self._ik)(
             dt, frame.planted, frame.until_s, frame.landing, self._options, 0.0, scale, self._legs, self._state,
             frame.root_position, frame.rotations,
         )  # fmt: skip

@@ -38,6 +38,7 @@ TICKS = 6  # landings farther away than so many are told as if nothing changed a
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
+STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
 ODD = 0.035  # of the leg: feet farther than this from where they stand at ease step there
 ENDS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
 
@@ -233,15 +234,14 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
     clock, settling = walker.clock, walker.settling
     clock[NOW] += dt
     travel(gaits, build, plan, clock, clock[NOW], True)
-    if clock[NOW] >= rest_time(plan):
+    values_at(plan, int(clock[KNOT]), clock[NOW], walker.here)
+    if walker.here[SPEED] <= 0.0 and walker.here[POSTURE] <= 0.0:
         settling[STOOD] = 1.0
+        clock[PHASE] = ceil(clock[PHASE] - STAND_PHASE - 1e-9) + STAND_PHASE
     else:
         settling[FOOT], settling[TRIED], settling[STOOD] = -1.0, 0.0, 0.0
-    if settling[STOOD] > 0.0:
-        clock[PHASE] = ceil(clock[PHASE] - 1e-9)
     fill(walker.state, clock)
     travel(gaits, build, plan, walker.state, clock[NOW], False)
-    values_at(plan, int(clock[KNOT]), clock[NOW], walker.here)
     write_place(gaits, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
         stand(plan, walker)
@@ -253,7 +253,7 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
 
 @kernel
 def stand(plan: Plan, walker: Walker) -> None:
-    """Stand on both feet, phase at a right heel strike; a foot that stands oddly makes one small step."""
+    """Stand on both feet, phase where the first step begins; a foot that stands oddly makes one small step."""
     clock, settling = walker.clock, walker.settling
     if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
         settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
