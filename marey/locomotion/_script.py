@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from warnings import warn
 
 from marey.base import InputError
 
@@ -129,7 +130,7 @@ class Script:
         return f"element {index + 1}{f' ({name})' if name else ''}: "
 
     def render(self, model: LocomotionModel | None = None) -> Motion:
-        """Play the script; frames at ``rate_hz``, with a contact track.
+        """Play the script; frames at ``rate_hz``, with a contact track. Remarks become a :class:`MareyWarning` each.
 
         Args:
             model: who walks; the shipped model if not given.
@@ -138,9 +139,13 @@ class Script:
             FormatError: an element asks for what the model does not have, or a jump does not come about; the message
                 names file and line. InputError for a script that was not read from a file.
         """
+        from marey.locomotion._controller import MareyWarning
         from marey.locomotion._script_play import perform
 
-        return perform(self, model).motion
+        done = perform(self, model)
+        for text in done.warnings:
+            warn(text, MareyWarning, stacklevel=2)
+        return done.motion
 
 
 class ElementError(InputError):

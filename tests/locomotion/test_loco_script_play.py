@@ -10,7 +10,17 @@ import pytest
 from marey import samples
 from marey.base import FormatError, InputError
 from marey.io import load, save
-from marey.locomotion import Action, JumpAction, Script, Transition, load_model, load_script, parse_script, perform
+from marey.locomotion import (
+    Action,
+    JumpAction,
+    MareyWarning,
+    Script,
+    Transition,
+    load_model,
+    load_script,
+    parse_script,
+    perform,
+)
 from marey.motion import Motion, headings
 
 WALK = Action(2.0, 1.2)
@@ -164,6 +174,11 @@ def test_what_is_held_within_limits_is_remarked_with_its_line():
     back = perform(parse_script("[[action]]\nspeed = -1.0\nseconds = 0.5\n", file="back.toml"))
     assert any(text.startswith("back.toml:1: ") for text in back.warnings)
     assert middle_speed(back.motion, 0.0, 0.4) < 0.01
+
+
+def test_rendering_warns_of_what_was_held_back():
+    with pytest.warns(MareyWarning, match="speed"):
+        played(Action(0.2, 99.0))
 
 
 def test_a_jump_takes_off_where_the_script_says():
