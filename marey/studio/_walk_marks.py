@@ -82,7 +82,7 @@ class Ghosts:
         colours = (1.0 - share) * GHOST_COLOUR + share * GROUND_COLOUR
         count = len(self._bones) * len(GHOST_TIMES_S)
         self._node = scene.add_line_segments(
-            "/stage/walk/ghosts",
+            "/stage/walk/near/ghosts",
             points=np.zeros((count, 2, 3), dtype=np.float32),
             colors=np.repeat(np.repeat(colours, len(self._bones), axis=0)[:, None], 2, axis=1).astype(np.uint8),
             thickness=0.012,
@@ -93,7 +93,8 @@ class Ghosts:
         """Ask the engine what comes."""
         self._node.visible = walk.shown["Ghosts"]
         if walk.shown["Ghosts"]:
-            poses = [walk.driven.engine.predict(tau).joint_positions() for tau in GHOST_TIMES_S]
+            here = np.array([walk.place()[0], 0.0, walk.place()[1]])
+            poses = [walk.driven.engine.predict(tau).joint_positions() - here for tau in GHOST_TIMES_S]
             segments = [np.stack([p[self._bones], p[self._parents]], axis=1) for p in poses]
             self._node.points = np.concatenate(segments).astype(np.float32)
 

@@ -20,11 +20,16 @@ NAME_ROOM_M: Final = 0.22  # from the head joint to the name
 
 
 class WalkStage:
-    """Owns its scene nodes; :meth:`draw` moves them."""
+    """Owns its scene nodes; :meth:`draw` moves them.
+
+    Bodies hang on a frame that goes with the driven character. A slow page draws frames sooner than bodies, and so
+    keeps the character in the middle.
+    """
 
     def __init__(self, scene: viser.SceneApi, clicked: Callable[[int], None]) -> None:
         self._scene, self._clicked = scene, clicked
         self._root = scene.add_frame("/stage/walk", show_axes=False, visible=False)
+        self._near = scene.add_frame("/stage/walk/near", show_axes=False)
         self._bodies: Bodies | None = None
         self._marks: tuple[Footprints | Targets | Ghosts | Obstacles, ...] = ()
 
@@ -35,6 +40,8 @@ class WalkStage:
     def draw(self, walk: Walk) -> None:
         """Show everybody where they are now."""
         self._root.visible = True
+        x, z = walk.place()
+        self._near.position = (x, 0.0, z)
         if self._bodies is None:
             skeleton = walk.model.skeleton
             self._bodies = Bodies(self._scene, skeleton, self._clicked)
@@ -60,6 +67,7 @@ class Bodies:
     def draw(self, walk: Walk) -> None:
         """Place all of them."""
         places, wxyz = _frames(walk)
+        places -= np.array([walk.place()[0], 0.0, walk.place()[1]], dtype=np.float32)
         scales = np.array([w.engine.leg_length_m / walk.leg_length_m for w in walk.walkers], dtype=np.float32)
         if len(walk.walkers) != self._painted[0]:
             self._cast(walk)
@@ -80,14 +88,14 @@ class Bodies:
         count = len(walk.walkers)
         self._nodes = {joint: self._add(joint, count) for joint in self._joints}
         self._names = [
-            self._scene.add_label(f"/stage/walk/name_{i}", walker.name, anchor="bottom-center", visible=count > 1)
+            self._scene.add_label(f"/stage/walk/near/name_{i}", walker.name, anchor="bottom-center", visible=count > 1)
             for i, walker in enumerate(walk.walkers)
         ]
 
     def _add(self, joint: int, count: int) -> viser.BatchedMeshHandle:
         vertices, faces = part_of(self._mesh, joint)
         node = self._scene.add_batched_meshes_simple(
-            f"/stage/walk/body/{joint}",
+            f"/stage/walk/near/body/{joint}",
             vertices=vertices,
             faces=faces,
             batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
