@@ -1,4 +1,4 @@
-"""`marey fit`: learn a pose model from clips."""
+"""`marey fit`: learn a pose model, or a model of locomotion, from clips."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import typer
 from marey.cli._common import Json, RateHz, Unit, load_clip, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from marey.library import Library
     from marey.models import PCA, PGA, PoseModel
     from marey.motion import Motion
     from marey.picture import Image
 
 WIDTH, HEIGHT, LETTER = 1200, 420, 14  # [pixel] of a strip of one component
 PICTURES = (".png", ".jpg")
+LOCOMOTION = "locomotion"  # in place of the first clip
 METHODS = ("pga", "pga-exact", "pca", "pca-euler", "behaviour")
 
 
@@ -28,6 +32,8 @@ def fit(
     weights: Annotated[str | None, typer.Option(help="lever: errors of pga count in metres, not radians.")] = None,
     plot: Annotated[str | None, typer.Option(help="Also plot the explained variance to this picture.")] = None,
     modes: Annotated[str | None, typer.Option(help="Also draw the first components to this picture.")] = None,
+    manifest: Annotated[str | None, typer.Option(help="Which clips train a locomotion model (.toml).")] = None,
+    report: Annotated[str | None, typer.Option(help="Also write errors on unseen trials to this .json file.")] = None,
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
@@ -35,7 +41,11 @@ def fit(
     """Learn a pose model from clips of the same joints.
 
     The model maps a few coordinates to a whole pose; inverse kinematics and compression use it.
+    `marey fit locomotion LIBRARY -o MODEL` learns to walk, run and jump instead, from a library or a folder of clips.
     """
+    if clips[0] == LOCOMOTION:
+        _fit_locomotion(clips[1:], out, manifest, report, as_json=json)
+        return
     settings = _settings(method, explained, components, kind, weights)
     for picture in (plot, modes):
         _check_picture(picture)
@@ -51,6 +61,55 @@ def fit(
             f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
         )
     _draw(model, plot, modes)
+
+
+def _fit_locomotion(sources: list[str], out: str, manifest: str | None, report: str | None, *, as_json: bool) -> None:
+    from marey.base import InputError
+    from marey.locomotion import fit_locomotion, held_out_report, load_manifest
+
+    if len(sources) != 1:
+        raise InputError(f"{len(sources)} places to learn from", "Give one library or folder of clips")
+    _check_folder(report)
+    clips, plan = _clips(sources[0]), load_manifest(manifest)
+    with progress_bar("cutting") as tell:
+        model = fit_locomotion(clips, plan, report=tell)
+    model.save(out)
+    facts: dict[str, Any] = {"file": out, "styles": list(model.styles), "jumps": list(model.jumps)}
+    facts |= {"num_units": model.info["num_units"], "components": model.tree.main.count}
+    if report is not None:
+        with progress_bar("judging") as tell:
+            quality = held_out_report(model, clips, plan, report=tell)
+        _write_json(report, quality.to_dict())
+        facts["report"] = report
+        remark(f"errors of seen, unseen and left-out cycles:\n{quality.text()}")
+    if as_json:
+        print_json(facts)
+    else:
+        typer.echo(f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps)}")
+
+
+def _clips(path: str) -> Library | Path:
+    from pathlib import Path
+
+    from marey.library import Library, is_library
+
+    return Library(path, create=False) if is_library(Path(path)) else Path(path)
+
+
+def _check_folder(path: str | None) -> None:
+    from pathlib import Path
+
+    from marey.base import MissingFileError
+
+    if path is not None and not Path(path).parent.is_dir():
+        raise MissingFileError(str(Path(path).parent), "Make the folder first.")
+
+
+def _write_json(path: str, value: Any) -> None:
+    import json
+    from pathlib import Path
+
+    Path(path).write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:

@@ -1,5 +1,8 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from marey.locomotion._controller import MareyWarning, Parameters
 from marey.locomotion._crowd import Crowd
 from marey.locomotion._detect import PlantInterval, detect_events, detect_plants, plant_windows, threshold_plants
@@ -7,6 +10,9 @@ from marey.locomotion._engine import Engine
 from marey.locomotion._engine_feet import Footprint
 from marey.locomotion._engine_source import RawFrame, Source
 from marey.locomotion._follow import Walked, follow, walk_sketch
+from marey.locomotion._jump_model import JumpModel
+from marey.locomotion._jump_runup import RunUpLaw
+from marey.locomotion._jump_unit import JumpUnit
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import load_model
 from marey.locomotion._obstacle import ObstacleCourse, add_obstacle, obstacle_course
@@ -20,6 +26,31 @@ from marey.locomotion._script_play import Performance, perform
 from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport
 from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
 from marey.locomotion._steer_guide import stop_at
+
+if TYPE_CHECKING:
+    from marey.locomotion._fit import fit_locomotion
+    from marey.locomotion._manifest import Manifest, TrialGroup, load_manifest
+    from marey.locomotion._metrics import distance_matrix, motion_distance
+    from marey.locomotion._model_person import Recovered, add_style, personify, recover_parameters
+    from marey.locomotion._report import QualityReport, held_out_report, quality_report
+
+_TRAINING = {
+    "Manifest": "_manifest",
+    "QualityReport": "_report",
+    "Recovered": "_model_person",
+    "TrialGroup": "_manifest",
+    "add_style": "_model_person",
+    "distance_matrix": "_metrics",
+    "fit_locomotion": "_fit",
+    "held_out_report": "_report",
+    "load_manifest": "_manifest",
+    "motion_distance": "_metrics",
+    "personify": "_model_person",
+    "quality_report": "_report",
+    "recover_parameters": "_model_person",
+}
+"""What only training needs is loaded when it is asked for: walking must start fast."""
+
 
 __all__ = [
     "EFFECTORS",
@@ -35,7 +66,10 @@ __all__ = [
     "FrequencyTable",
     "GaitArrays",
     "JumpAction",
+    "JumpModel",
+    "JumpUnit",
     "LocomotionModel",
+    "Manifest",
     "MareyWarning",
     "Obstacle",
     "ObstacleCourse",
@@ -44,34 +78,53 @@ __all__ = [
     "Performance",
     "PlantEdit",
     "PlantInterval",
+    "QualityReport",
     "RawFrame",
+    "Recovered",
+    "RunUpLaw",
     "Script",
     "ScriptPart",
     "ScriptReport",
     "Source",
     "SpeedProfile",
     "Transition",
+    "TrialGroup",
     "Walked",
     "add_obstacle",
+    "add_style",
     "detect_events",
     "detect_plants",
+    "distance_matrix",
     "effector_positions",
     "enforce_plants",
+    "fit_locomotion",
     "follow",
     "foot_plants",
+    "held_out_report",
+    "load_manifest",
     "load_model",
     "load_script",
+    "motion_distance",
     "obstacle_course",
     "parse_script",
     "perform",
+    "personify",
     "pigeon_toe",
     "plan_profile",
     "plant_slide_mm",
     "plant_windows",
+    "quality_report",
     "random_obstacle",
+    "recover_parameters",
     "save_script",
     "script_to_toml",
     "stop_at",
     "threshold_plants",
     "walk_sketch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _TRAINING:
+        raise AttributeError(f"module 'marey.locomotion' has no attribute '{name}'")
+    return getattr(import_module(f"marey.locomotion.{_TRAINING[name]}"), name)

@@ -11,6 +11,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.locomotion._model import GAITS
 
+MANY: Final = 8  # captures of a person and gait that need no more than two lent ones
 SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
 BETWEEN: Final = 1.0  # [-] variance between persons over that of one person at one speed
 
@@ -86,9 +87,10 @@ def lent_units(
     """Units that stand in for what was not captured.
 
     A person with a gait gets two units on the common slope through the person's mean, at the slowest speed that
-    anybody showed and as far above the mean: they weigh as two captures, so a wide range of own speeds decides and a
-    narrow one yields. A person without a gait gets the common gait, moved by the mean posture of the other gait. Runs
-    slower than anybody showed shrink towards standing in proportion to speed: people then keep their cadence.
+    anybody showed and as far above the mean (more of them for fewer than eight captures): they weigh as two captures,
+    so a wide range of own speeds decides and a narrow one yields. A person without a gait gets the common gait, moved
+    by the mean posture of the other gait. Runs slower than anybody showed shrink towards standing in proportion to
+    speed: people then keep their cadence.
 
     Args:
         units: captured units, without standing.
@@ -120,7 +122,9 @@ def prior_rows(table: FloatArray, speeds: FloatArray, line: CommonLine) -> tuple
 
 def _prior(table: FloatArray, speeds: FloatArray, line: CommonLine, person: str, gait: str) -> UnitTable:
     rows, at = prior_rows(table, speeds, line)
-    return UnitTable(rows, (person,) * 2, (gait,) * 2, at)
+    copies = max(1, (MANY - len(table) + 1) // 2)
+    count = 2 * copies
+    return UnitTable(np.tile(rows, (copies, 1)), (person,) * count, (gait,) * count, np.tile(at, copies))
 
 
 def _slow_run(run: UnitTable, line: CommonLine, standing: FloatArray) -> UnitTable:
