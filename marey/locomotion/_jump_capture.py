@@ -14,7 +14,7 @@ from marey.locomotion._segment import performer_leg
 from marey.motion import Motion, centre_of_mass, feet_down, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
 
-SMOOTHING_HZ: Final = 12.0  # [Hz] [Glardon2005]_ §II.2.1 of the specification: 12 Hz for jumps
+SMOOTHING_HZ: Final = 12.0  # [Hz] twice as much as gaits need: a push off lasts a tenth of a second
 LANDED_TOGETHER_S: Final = 0.16  # two feet that leave or land within this time do so together
 STILL_MPS: Final = 0.10  # [m/s] a body slower than this stands
 UPRIGHT_M: Final = 0.04  # [m] a body this near its greatest height stands upright

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.locomotion._jump_flight import measured_length
 from marey.locomotion._jump_runup import RunUpLaw, thesis_law
-from marey.locomotion._jump_sketch import LEG_M, Sketch
+from marey.locomotion._jump_sketch import LEG_M, Edges, Sketch, edge_rows
 from marey.locomotion._jump_unit import JumpUnit
 from marey.skeleton import HUMAN, Skeleton
 
@@ -107,11 +107,10 @@ class JumpModel:
             raise UnknownNameError("timing", timing, "a jump model", TIMINGS)
         mix = self.mixture(weights)
         flight_s = self._flight(mix, wanted)
-        sketch = self._sketch(mix, wanted, flight_s, calibrated=calibrated)
         for _ in range(0 if height_n is None else 3):
-            flight_s = self._limited(sketch.airtime_for((height_n or 0.0) * LEG_M))
-            sketch = self._sketch(mix, wanted, flight_s, calibrated=calibrated)
-        unit = self._finished(sketch, wanted * LEG_M, calibrated=calibrated)
+            flight_s = self._limited(self.edges(mix, wanted, flight_s).airtime_for((height_n or 0.0) * LEG_M))
+        asked = self._calibrated(mix, wanted, flight_s) if calibrated else wanted
+        unit = self._finished(self.plain(mix, asked, flight_s), wanted * LEG_M, calibrated=calibrated)
         if timing == "glardon":
             unit = replace(unit, duration_s=1.0 / float(np.clip(self.frequency_law @ [1.0, wanted], *FREQUENCIES_HZ)))
         return unit.scaled(LEG_M if leg_length_m is None else leg_length_m, keeps_time=scaling == "leg")
@@ -140,6 +139,14 @@ class JumpModel:
         """
         scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
         return (self.mean + scores @ self.lift).reshape(-1, 3 + 3 * len(self.means))
+
+    def edges(self, mix: FloatArray, length_n: float, flight_s: float) -> Edges:
+        """Toe off and heel strike of the plain law."""
+        scores = mix @ self.offsets + (self._known(length_n, flight_s) - self.centre) @ self.slopes
+        width, rows = 3 + 3 * len(self.means), edge_rows(self.kind)
+        lift = self.lift.reshape(len(self.lift), -1, width)[:, rows].reshape(len(self.lift), -1)
+        flat = self.mean.reshape(-1, width)[rows].ravel() + scores @ lift
+        return Edges.of(self.kind, flat.reshape(2, width), self.means)
 
     def _known(self, length_n: float, flight_s: float) -> FloatArray:
         """Length and airtime ``(2,)`` within what was captured."""
@@ -171,22 +178,23 @@ class JumpModel:
         flight_s = self._limited(float(self.flight_law @ [1.0, length_n]))
         speed = float(self.flight_speed @ [1.0, length_n]) * LEG_M
         for _ in range(0 if self.kind == "standing" else 4):
-            way = length_n * LEG_M - self.plain(mix, length_n, flight_s).spread_m()
+            way = length_n * LEG_M - self.edges(mix, length_n, flight_s).spread_m
             flight_s = 0.4 * flight_s + 0.6 * self._limited(way / speed)
         return flight_s
 
-    def _sketch(self, mix: FloatArray, length_n: float, flight_s: float, *, calibrated: bool) -> Sketch:
-        """A jump whose poses are of the right length, as near as the law allows."""
-        sketch, asked, slope = self.plain(mix, length_n, flight_s), length_n, LEG_M
-        for _ in range(SECANT_STEPS if calibrated else 0):
-            short_m = length_n * LEG_M - sketch.length_m
+    def _calibrated(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
+        """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""
+        asked, slope = length_n, LEG_M
+        made = self.edges(mix, asked, flight_s).length_m
+        for _ in range(SECANT_STEPS):
+            short_m = length_n * LEG_M - made
             step = float(np.clip(asked + short_m / slope, length_n - STRAY, length_n + STRAY)) - asked
             if abs(short_m) < SHORT_BY_M or abs(step) < 1e-4:
                 break
-            before, asked = sketch.length_m, asked + step
-            sketch = self.plain(mix, asked, flight_s)
-            slope = float(np.clip((sketch.length_m - before) / step, 0.3 * LEG_M, 3.0 * LEG_M))
-        return sketch
+            before, asked = made, asked + step
+            made = self.edges(mix, asked, flight_s).length_m
+            slope = float(np.clip((made - before) / step, 0.3 * LEG_M, 3.0 * LEG_M))
+        return asked
 
     def _finished(self, sketch: Sketch, wanted_m: float, *, calibrated: bool) -> JumpUnit:
         sketch = sketch.paced()

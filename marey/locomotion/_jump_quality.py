@@ -69,9 +69,10 @@ def leave_one_out(
 def score_jump(model: JumpModel, jump: CapturedJump) -> JumpScore:
     """A captured jump against the model's, of the same person where the model knows him."""
     length_n = jump.length_m / model.leg_length_m
-    sketch = model.plain(model.mixture({jump.subject: 1.0}), length_n, jump.flight_s)
+    mix = model.mixture({jump.subject: 1.0})
+    sketch = model.plain(mix, length_n, jump.flight_s)
     own = rows_wxyz(captured_rows(jump, model.means, steps_of(model.kind)), model.means)
     angles = (SO3(rows_wxyz(sketch.rows, model.means)).inverse() @ SO3(own)).angle()
     lasts = float(sketch.knots[-1] - jump.knots[-1])
-    error_m = sketch.length_m - jump.length_m
+    error_m = model.edges(mix, length_n, jump.flight_s).length_m - jump.length_m
     return JumpScore(model.kind, jump.clip, jump.length_m, float(np.rad2deg(angles.mean())), error_m, lasts)

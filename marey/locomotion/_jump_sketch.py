@@ -29,6 +29,46 @@ PACE: Final = (0.75, 1.25)  # [-] how far a stance may be played faster or slowe
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """A jump at toe off and at heel strike alone: how long it is, and how far it flies."""
+
+    length_m: float  # toe joints that leave to heels that land, along +Z
+    flown: FloatArray  # (3,) [m] way of the centre of mass in flight
+
+    @classmethod
+    def of(cls, kind: str, rows: FloatArray, means: FloatArray) -> Edges:
+        """Measure the rows ``(2, D)`` of toe off and heel strike."""
+        geometry = Geometry.of(HUMAN, rows_wxyz(bent_knees(rows, means), means))
+        instants, (leaving, landing) = np.array([0.0, 1.0]), feet_of(kind)
+        air = Airtime(0.0, 1.0, 1.0, leaving, landing)
+        root = rows[:, :3] * LEG_M
+        com = geometry.com + root
+        return cls(measured_length(geometry, instants, root, air), com[1] - com[0])
+
+    @property
+    def spread_m(self) -> float:
+        """How much of the length [m] is between the feet rather than flown: toe off behind, heel strike ahead."""
+        return self.length_m - float(self.flown[2])
+
+    def airtime_for(self, rise_m: float) -> float:
+        """Time in the air [s] in which the centre of mass rises so high, between the heights of both stances."""
+        drop = max(-float(self.flown[1]), -0.9 * rise_m)
+        return float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop) / GRAVITY))
+
+
+def feet_of(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Feet that leave and feet that land."""
+    return (BOTH, BOTH) if kind == "standing" else (("right",), ("left",))
+
+
+def edge_rows(kind: str) -> list[int]:
+    """Canonical rows of toe off and heel strike."""
+    steps = steps_of(kind)
+    middle = len(steps) // 2
+    return [sum(steps[:middle]), sum(steps[: middle + 1])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
     """Rows at the canonical instants, how long their pieces last, and where in them the feet strike and leave."""
 
@@ -64,28 +104,8 @@ class Sketch:
     def air(self) -> Airtime:
         """The flight."""
         middle, knots = len(self.spans) // 2, self.knots
-        feet = (BOTH, BOTH) if self.kind == "standing" else (("right",), ("left",))
         off, land, end = (float(knots[k]) for k in (middle, middle + 1, -1))
-        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *feet)
-
-    @property
-    def length_m(self) -> float:
-        """Measured length [m] of the rows as they are."""
-        return measured_length(self.geometry, self.times, self.root, self.air)
-
-    def flown(self) -> FloatArray:
-        """Way ``(3,)`` [m] of the centre of mass in flight."""
-        com, times, air = self.geometry.com + self.root, self.times, self.air
-        return at_time(times, com, air.land_s) - at_time(times, com, air.off_s)
-
-    def spread_m(self) -> float:
-        """How much of the length [m] is between the feet rather than flown: toe off behind, heel strike ahead."""
-        return self.length_m - float(self.flown()[2])
-
-    def airtime_for(self, rise_m: float) -> float:
-        """Time in the air [s] in which the centre of mass rises so high, between the heights of both stances."""
-        drop = max(-float(self.flown()[1]), -0.9 * rise_m)
-        return float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop) / GRAVITY))
+        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *feet_of(self.kind))
 
     def events(self) -> FloatArray:
         """Instants ``(8,)`` [s] of the foot events, in their order."""

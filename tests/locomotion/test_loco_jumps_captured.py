@@ -49,7 +49,7 @@ def longest(folder: Path, name: str) -> CapturedJump:
 def test_the_known_leaps_are_found_with_their_lengths(
     mocap: Path, name: str, length_m: float, is_mirrored: bool
 ) -> None:
-    """Lengths that were measured for the specification, from other points of the foot."""
+    """Lengths measured by other means, from other points of the foot."""
     leap = longest(mocap, name)
     assert leap.is_mirrored is is_mirrored
     assert leap.length_m == pytest.approx(length_m, abs=0.2)
