@@ -1,0 +1,89 @@
+"""Distances of poses and of places on the ground."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from marey.base import InputError
+from marey.graph._distance import PointClouds, planar_distance, squared_distances
+from marey.graph._field_kernels import STEPS, grid_distances
+from marey.graph._graph import composed, relative
+from marey.graph._ground import Ground, box_distance, strip_distance
+from marey.graph._settings import GraphSettings
+from marey.lie import SO3
+from marey.world import Sketch, Stand, Wall, World
+
+UP = np.array([0.0, 1.0, 0.0])
+
+
+def test_matrix_products_give_the_distance_of_each_pair():
+    clouds = np.random.default_rng(0).normal(size=(20, 31, 3))
+    table = PointClouds.from_points(clouds).distances(slice(0, 20), slice(5, 15))
+    direct = [[planar_distance(a, b) for b in clouds[5:15]] for a in clouds]
+    np.testing.assert_allclose(table, direct, atol=1e-12)
+
+
+def test_turned_and_shifted_clouds_are_the_same():
+    cloud = np.random.default_rng(1).normal(size=(12, 3))
+    other = SO3.exp(0.7 * UP) @ cloud + [3.0, 0.0, -1.0]
+    assert planar_distance(cloud, other) < 1e-24
+    assert planar_distance(cloud, cloud + 0.1 * UP) == pytest.approx(0.01)
+
+
+def test_no_other_turn_brings_clouds_nearer():
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(2, 9, 3))
+    centred = [c - c.mean(axis=0) * [1.0, 0.0, 1.0] for c in (a, b)]
+    tried = [((centred[0] - SO3.exp(t * UP) @ centred[1]) ** 2).sum() / 9 for t in np.linspace(-np.pi, np.pi, 721)]
+    assert planar_distance(a, b) <= min(tried) + 1e-12
+
+
+def test_squared_distances_are_those_of_rows():
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(7, 5)), rng.normal(size=(4, 5))
+    np.testing.assert_allclose(squared_distances(a, b), ((a[:, None] - b[None]) ** 2).sum(axis=-1), atol=1e-12)
+
+
+def test_places_seen_from_a_frame_come_back():
+    rng = np.random.default_rng(4)
+    place, frame = rng.uniform(-3.0, 3.0, (2, 50, 3))
+    back = composed(frame, relative(place, frame))
+    np.testing.assert_allclose(back[:, :2], place[:, :2], atol=1e-12)
+    np.testing.assert_allclose(np.exp(1j * back[:, 2]), np.exp(1j * place[:, 2]), atol=1e-12)
+
+
+def test_grid_ways_are_at_most_3_percent_longer_than_straight_ones():
+    free, start = np.ones((81, 81), dtype=bool), np.full((81, 81), np.inf)
+    start[40, 40] = 0.0
+    found = grid_distances(free, start, STEPS)
+    rows, columns = np.indices(free.shape) - 40
+    straight = np.hypot(rows, columns)
+    assert (found >= straight - 1e-9).all()
+    assert (found * 0.973 <= straight + 1e-9).all()
+
+
+def test_a_wall_makes_the_way_longer_and_a_closed_room_has_none():
+    sketch = Sketch(Stand((0.0, 0.0)), Stand((0.0, 4.0)), world=World(walls=(Wall((-2.0, 2.0), (2.0, 2.0)),)))
+    ground = Ground.of(sketch)
+    way = ground.distances(np.where(ground.disk((0.0, 4.0), 0.1), 0.0, np.inf))
+    row, column = int((0.0 - ground.origin[1]) / 0.05), int((0.0 - ground.origin[0]) / 0.05)
+    round_it = 2.0 * np.hypot(2.25, 2.0)
+    assert 0.9 * round_it < way[row, column] < round_it
+    room = tuple(Wall(a, b) for a, b in (((-1, 3), (1, 3)), ((1, 3), (1, 5)), ((1, 5), (-1, 5)), ((-1, 5), (-1, 3))))
+    closed = Ground.of(Sketch(Stand((0.0, 0.0)), Stand((0.0, 4.0)), world=World(walls=room)))
+    way = closed.distances(np.where(closed.disk((0.0, 4.0), 0.1), 0.0, np.inf))
+    assert np.isinf(way[int((0.0 - closed.origin[1]) / 0.05), int((0.0 - closed.origin[0]) / 0.05)])
+
+
+def test_distances_to_strips_and_boxes():
+    X, Z = np.array([[0.0, 3.0]]), np.array([[1.0, 0.0]])
+    np.testing.assert_allclose(strip_distance((-1, 0), (1, 0), X, Z), [[1.0, 2.0]])
+    np.testing.assert_allclose(box_distance((0, 0), (2, 1), 0.0, X, Z), [[0.5, 2.0]])
+    np.testing.assert_allclose(box_distance((0, 0), (2, 1), 90.0, X, Z), [[0.0, 2.5]], atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [{"density": -1.0}, {"rate_hz": 0.0}, {"metric": "l2"}, {"cross": float("nan")}])
+def test_settings_that_make_no_graph_are_refused(bad):
+    with pytest.raises(InputError):
+        GraphSettings(**bad)
