@@ -12,9 +12,9 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.locomotion._follow_route import dodged, route
 from marey.locomotion._follow_scene import Hurdle, hurdles_of, joined, line_of
-from marey.locomotion._obstacle_box import BODY_RADIUS_M, Extent
+from marey.locomotion._obstacle_box import BODY_RADIUS_M
 from marey.locomotion._obstacle_decide import find_leap
-from marey.locomotion._steer import Way, resampled
+from marey.locomotion._steer import Way, direction, resampled
 from marey.locomotion._steer_corner import rounded, turned_end, turned_start
 from marey.locomotion._steer_guide import Goal, Halt, Leap
 from marey.world import Event, Sketch
@@ -121,22 +121,12 @@ def _leap_over(engine: Engine, way: Way, hurdle: Hurdle, speed_mps: float) -> Le
     heading = float(way.heading_at(entry))
     if _bend(way, entry - STRAIGHT_BEFORE_M, entry + 2.0) > STRAIGHT_RAD:
         return "the way bends there"
-    seen = hurdle.box.seen_from(way.point_at(entry - 3.0), heading)
-    strip = _crossing(way, hurdle, heading) if hurdle.box.height_m == 0.0 else seen
-    extent = Extent(3.0 + min(strip.front - 3.0, 0.0), strip.rear, seen.right, seen.left)
+    extent = hurdle.box.crossed_from(way.point_at(entry) - 3.0 * direction(heading), heading)
+    assert extent is not None
     leap, reasons = find_leap(engine, extent, hurdle.box.height_m, SHORTEST_MEAN, speed_mps=speed_mps)
     if leap is None:
         return "; ".join(reasons)
     return Leap(entry - 3.0 + leap.ahead_m, leap.length_m, leap.kind)
-
-
-def _crossing(way: Way, hurdle: Hurdle, heading: float) -> Extent:
-    """How a walker crosses a strip: along the feet's own tracks, not along its bounding box."""
-    inside = np.flatnonzero(hurdle.box.distance(way.points) < 1e-3)
-    slope = abs(float(np.tan(heading - hurdle.box.heading_rad)))
-    extra = 0.12 * min(slope, 3.0)  # [m] the two feet meet an oblique bank at different places
-    first, last = float(way.lengths[inside[0]]), float(way.lengths[inside[-1]])
-    return Extent(3.0 - extra, 3.0 + last - first + extra, 0.0, 0.0)
 
 
 def _bend(way: Way, first: float, last: float) -> float:

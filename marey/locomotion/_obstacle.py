@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from marey.base import InputError
 from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
 from marey.locomotion._obstacle_decide import EDGE_M, MEAN_ACCELERATION, Decision, decide, round_or_stop
+from marey.locomotion._obstacle_fan import fan_leap
 from marey.locomotion._steer import direction, straight_way
-from marey.locomotion._steer_guide import Guide, Halt
+from marey.locomotion._steer_guide import Guide, Halt, Leap
 
 if TYPE_CHECKING:
     from marey.locomotion._engine import Engine
@@ -78,7 +79,7 @@ class ObstacleCourse:
         self._obstacles.clear()
         if self._active is not None and self._engine.state == "adapt":
             self._engine.cancel_jump()
-        if self._guide is not None:
+        if self._guide is not None or (self.decision is not None and self.decision.choice == "stop"):
             self._home()
         self._active, self._guide, self.decision = None, None, None
 
@@ -88,13 +89,24 @@ class ObstacleCourse:
         self._left_s -= dt
         if self._active is None:
             self._next()
-        elif self.decision is not None and self.decision.choice == "jump":
+        elif self._guide is None and self.decision is not None and self.decision.choice == "jump":
             self._jumping()
-        elif self._has_moved():
-            self._decide(self._active, prefer="round")
-        elif self._guide is not None and not self._guide(engine, dt):
-            self._arrived()
+        elif self._has_moved() and engine.state not in LEAPING:
+            self._decide(self._active, prefer=None if self._is_jump() else "round")
+        else:
+            self._guided(engine, dt)
         return True
+
+    def _is_jump(self) -> bool:
+        return self.decision is not None and self.decision.choice == "jump"
+
+    def _guided(self, engine: Engine, dt: float) -> None:
+        try:
+            if self._guide is not None and not self._guide(engine, dt):
+                self._arrived()
+        except InputError as error:  # a curved run-up that did not come to its take-off
+            assert self._active is not None
+            self._begin(self._active, round_or_stop(engine, self._obstacles[self._active], [error.what]))
 
     def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> Decision:
         others = [box for i, box in enumerate(self._obstacles) if i != index]
@@ -126,6 +138,9 @@ class ObstacleCourse:
             return replace(
                 decision, reasons=tuple(reasons), foot=foot, leap=replace(leap, speed_mps=float(answer.speed))
             )
+        curved = fan_leap(self._engine, decision.obstacle, mean_acceleration=self._mean_acceleration)
+        if curved is not None:
+            return replace(curved, reasons=(*reasons, *curved.reasons))
         return round_or_stop(self._engine, decision.obstacle, reasons)
 
     def _begin(self, index: int, decision: Decision) -> None:
@@ -137,7 +152,11 @@ class ObstacleCourse:
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
         self._active = None if decision.choice == "clear" else index
-        if decision.choice == "round" and decision.way is not None:
+        if decision.choice == "jump" and decision.way is not None and decision.leap is not None:
+            leap = decision.leap
+            goal = Leap(leap.ahead_m, leap.length_m, leap.kind)
+            self._guide = Guide(decision.way, [goal], speed_mps=self._speed, run=self._run, slowest_mps=self._speed)
+        elif decision.choice == "round" and decision.way is not None:
             self._leave_jump()
             slowest = SLOWEST_PART * self._speed
             self._guide = Guide(decision.way, speed_mps=self._speed, run=self._run, slowest_mps=slowest)
@@ -172,7 +191,8 @@ class ObstacleCourse:
         decision, engine = self.decision, self._engine
         assert decision is not None and decision.leap is not None
         leap, expected = decision.leap, self._expected(index)
-        front = expected.seen_from(engine.position, engine.heading_rad).front
+        seen = expected.crossed_from(engine.position, engine.heading_rad)
+        front = (seen or expected.seen_from(engine.position, engine.heading_rad)).front
         ahead = front - EDGE_M - leap.clearance.start_m - leap.clearance.tip_m
         x, z = (float(v) for v in engine.position + ahead * direction(engine.heading_rad))
         try:

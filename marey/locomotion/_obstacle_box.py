@@ -11,6 +11,7 @@ from marey.base import FloatArray, InputError
 from marey.locomotion._steer import direction
 
 BODY_RADIUS_M: Final = 0.35  # what a walking body needs on each side of its root
+TRACK_M: Final = 0.3  # [m] the feet of a walker, and of a leap, stay so near to its line
 OBSTACLE_LENGTH_M: Final = (0.4, 2.6)  # ranges of the thesis's test bed, [Glardon2005]_ §IV.1.4
 OBSTACLE_WIDTH_M: Final = (1.0, 6.0)
 OBSTACLE_DISTANCE_M: Final = (2.0, 10.0)
@@ -63,6 +64,16 @@ class Obstacle:
         ahead, left = away @ direction(heading_rad), away @ direction(heading_rad + 0.5 * np.pi)
         return Extent(float(ahead.min()), float(ahead.max()), float(left.min()), float(left.max()))
 
+    def crossed_from(self, point: FloatArray, heading_rad: float, half_width_m: float = TRACK_M) -> Extent | None:
+        """As :meth:`seen_from`, of the part that lies on the walker's own track; None where there is none."""
+        away = self.corners() - point
+        ahead, left = away @ direction(heading_rad), away @ direction(heading_rad + 0.5 * np.pi)
+        kept = _band(np.stack([ahead, left], axis=-1), half_width_m)
+        if len(kept) == 0:
+            return None
+        low, high = kept.min(axis=0), kept.max(axis=0)
+        return Extent(float(low[0]), float(high[0]), float(low[1]), float(high[1]))
+
     def distance(self, points: FloatArray) -> FloatArray:
         """Distance ``(...)`` [m] of points ``(..., 2)`` from the box; zero inside."""
         away = points - np.array(self.position)
@@ -79,6 +90,20 @@ class Obstacle:
     def is_moving(self) -> bool:
         """Whether it has a velocity."""
         return self.velocity != (0.0, 0.0)
+
+
+def _band(polygon: FloatArray, half_width: float) -> FloatArray:
+    """The part ``(K, 2)`` of a convex polygon (ahead, left) between two lines beside the way."""
+    for sign in (1.0, -1.0):
+        kept: list[FloatArray] = []
+        for a, b in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+            over_a, over_b = sign * float(a[1]) - half_width, sign * float(b[1]) - half_width
+            if over_a <= 0.0:
+                kept.append(a)
+            if over_a * over_b < 0.0:
+                kept.append(a + over_a / (over_a - over_b) * (b - a))
+        polygon = np.array(kept).reshape(-1, 2)
+    return polygon
 
 
 def random_obstacle(rng: np.random.Generator, position: FloatArray, heading_rad: float) -> Obstacle:

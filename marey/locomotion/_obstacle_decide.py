@@ -120,7 +120,7 @@ def decide(
 
     Args:
         engine: who comes towards it, straight.
-        obstacle: what is ahead; an oblique one is taken as its box along the heading.
+        obstacle: what is ahead; of an oblique one, the part on the walker's track is taken as a box along the heading.
         prefer: "round" does not look for a leap.
         side: "left" or "right" to go round.
         others: further obstacles that the way round keeps away from.
@@ -132,6 +132,7 @@ def decide(
     leap, reasons = None, ["a way round was preferred"]
     if prefer != "round":
         along = float(np.array(obstacle.velocity) @ direction(engine.heading_rad))
+        extent = obstacle.crossed_from(engine.position, engine.heading_rad) or extent
         grown = extent._replace(rear=extent.rear + LEAP_S * max(along, 0.0))  # it may run away under the jumper
         leap, reasons = find_leap(engine, grown, obstacle.height_m, mean_acceleration)
     if leap is not None:

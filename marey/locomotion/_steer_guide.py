@@ -10,7 +10,8 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.locomotion._profile import SpeedProfile, plan_profile
-from marey.locomotion._steer import Way
+from marey.locomotion._steer import Way, speed_limit
+from marey.locomotion._steer_approach import approach_profile
 from marey.locomotion._steer_plan import ACCELERATION, Course, cruise, profiled, turn_rates
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
 LONGEST_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
 LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
-BRAKING: Final = 0.35  # [m/s²] of an easy stop
+QUICKNESS: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
 GENTLE: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
 NEAR_M: Final = 1.5  # [m] from a goal any profile is taken
 RUN_UP_M: Final = 8.0  # [m] before a jump the run-up is planned
 STRAIGHT_RAD: Final = 0.03
+SLOW_TURN: Final = 0.3  # [rad/s] a run-up that is handed over may still turn, and dies out straight
 TOO_LATE_M: Final = 0.4  # [m] before a take-off that was not planned
 STILL_MPS: Final = 1e-6
 EASY_MPS: Final = 1.1  # of somebody who stands and is told where to go
@@ -44,7 +46,6 @@ class Leap:
     along_m: float
     length_m: float
     kind: str = "walk"
-    foot: str = "right"
     height_m: float | None = None
 
 
@@ -77,12 +78,14 @@ class Guide:
         self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
         self.is_done = False
         self._slowest = slowest_mps
+        self._acceleration = max(ACCELERATION, QUICKNESS * speed_mps)
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
         self._since_s = np.inf
         self._waited_s = 0.0
         self._left_s = np.inf  # of the profile that is followed
         self._feet = ("right", "left")
+        self._limits = speed_limit(way, 100.0)
 
     @property
     def goal(self) -> Goal | None:
@@ -157,9 +160,18 @@ class Guide:
         last = 0.0 if isinstance(goal, Halt) else None
         now = engine.parameters
         run = (now.run, self.run)
-        course = cruise(end, self.along_m, now.speed, self.speed_mps, run, last=last, slowest=self._slowest)
+        course = cruise(
+            end,
+            self.along_m,
+            now.speed,
+            self.speed_mps,
+            run,
+            last=last,
+            slowest=self._slowest,
+            acceleration=self._acceleration,
+        )
         self._follow(engine, course)
-        if isinstance(goal, Halt) and goal.along_m - self.along_m < now.speed**2 / (2.0 * ACCELERATION) + 0.05:
+        if isinstance(goal, Halt) and goal.along_m - self.along_m < now.speed**2 / (2.0 * self._acceleration) + 0.05:
             self.stage, self._left_s = "halt", float(course.times_s[-1])  # too late for a heel strike on the spot
 
     def _plan_halt(self, engine: Engine, goal: Halt) -> bool:
@@ -167,7 +179,8 @@ class Guide:
         if self.stage == "halt":
             return True  # the profile in use ends exactly: looking again would only disturb
         left, now = goal.along_m - self.along_m, engine.parameters
-        if left > max(now.speed**2 / (2.0 * BRAKING) + 0.7, 0.0) and left > NEAR_M:
+        braking = 0.7 * self._acceleration
+        if left > now.speed**2 / (2.0 * braking) + 0.7 and left > NEAR_M:
             return False
         left = max(left, 0.02)
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
@@ -180,7 +193,7 @@ class Guide:
         return True
 
     def _is_good(self, profile: SpeedProfile, left_m: float) -> bool:
-        if not profile.is_feasible or (profile.max_acceleration > GENTLE and left_m > NEAR_M):
+        if not profile.is_feasible or (profile.max_acceleration > max(GENTLE, self._acceleration) and left_m > NEAR_M):
             return False
         top = float(profile.speed(profile.times).max())
         return top <= max(1.3 * self.speed_mps, float(profile.speed(0.0)) + 0.1)
@@ -189,17 +202,30 @@ class Guide:
         """Ask for the jump once the way is straight up to it."""
         if goal.kind == "standing":
             return self._ask(engine)
-        s = np.linspace(self.along_m, goal.along_m, 20)
-        heading = float(self.way.heading_at(goal.along_m))
-        bent = np.abs(self.way.heading_at(s) - heading).max() > STRAIGHT_RAD
-        off = abs(engine.heading_rad - heading - 2.0 * np.pi * round((engine.heading_rad - heading) / (2.0 * np.pi)))
-        if bent or off > STRAIGHT_RAD:
+        if self._is_straight(engine, goal):
+            return self._ask(engine)
+        return self._plan_approach(engine, goal)
+
+    def _is_straight(self, engine: Engine, goal: Leap) -> bool:
+        s, heading = np.linspace(self.along_m, goal.along_m, 20), float(self.way.heading_at(goal.along_m))
+        off = np.angle(np.exp(1j * (engine.heading_rad - heading)))
+        bend = float(np.abs(self.way.heading_at(s) - heading).max())
+        return max(bend, abs(float(off))) <= STRAIGHT_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN
+
+    def _plan_approach(self, engine: Engine, goal: Leap) -> bool:
+        """Follow a profile along a bent way up to the take-off; the engine takes over where it is straight."""
+        found = approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
+        if isinstance(found, str):
+            self.trouble = found
             return False
-        if abs(engine.parameters.turn_rate) > 1e-9:
-            engine.set(turn_rate=0.0)
-            self._since_s = LONGEST_S - 0.11  # as soon as it goes straight
-            return True
-        return self._ask(engine)
+        profile, foot = found
+        limit = np.interp(self.along_m + profile.distance(profile.times), self.way.lengths, self._limits)
+        if (profile.speed(profile.times) > np.maximum(1.1 * limit, self._slowest)).any():
+            self.trouble = "the way bends too much for the speed"
+            return False
+        self._feet = (foot, "left" if foot == "right" else "right")
+        self._follow(engine, profiled(profile, self.along_m))
+        return True
 
     def _check_late(self, goal: Leap) -> None:
         if goal.along_m - self.along_m < TOO_LATE_M:
@@ -215,7 +241,7 @@ class Guide:
             self.stage, self._left_s = "run-up", float(answer.starts_in_s)
             return True
         x, z = (float(v) for v in self.way.point_at(goal.along_m))
-        for foot in dict.fromkeys((goal.foot, *self._feet)):
+        for foot in self._feet:
             try:
                 answer = engine.jump(goal.length_m, goal.kind, takeoff=(x, z), foot=foot, height_m=goal.height_m)
             except InputError as error:

@@ -15,6 +15,7 @@ from marey.locomotion._steer import Way, eased_speed, speed_limit
 KNOT_S: Final = 1.0 / 30.0  # [s] a quadratic is a straight line within 0.1 mm/s
 HOMING_M: Final = 0.6  # [m] over which an offset from the way dies out
 ACCELERATION: Final = 0.5  # [m/s²] of a change of speed on the way
+SLOWEST_RUN: Final = (1.4, 2.0)  # [m/s] below the first it is a walk, from the second on a run
 HARDEST_TURN: Final = 2.5  # [rad/s] to come back to a way; on it the speed keeps turns slower
 CRAWL_MPS: Final = 0.02  # slower is standing, where time has no end
 
@@ -62,7 +63,6 @@ def cruise(
     speeds = np.maximum(np.minimum(speeds, rising), np.maximum(falling, CRAWL_MPS))
     gone = np.concatenate([[0.0], np.cumsum(2.0 * np.diff(ahead.lengths) / (speeds[1:] + speeds[:-1]))])
     times = knots(float(gone[-1]))
-    share = np.clip(times, 0.0, 1.0)  # a second from walk to run
     planned = np.interp(times, gone, speeds)
     planned[0] = speed_now
     if last == 0.0:
@@ -71,8 +71,20 @@ def cruise(
         times,
         planned,
         along_m + np.interp(times, gone, ahead.lengths),
-        run[0] + (run[1] - run[0]) * share,
+        run_shares(times, planned, run, speed_mps),
     )
+
+
+def run_shares(times: FloatArray, speeds: FloatArray, run: tuple[float, float], speed_mps: float) -> FloatArray:
+    """Share of running ``(P,)``: what is wished, less where the speed is a walk's; a change takes a second."""
+    low, high = min(0.5 * speed_mps, SLOWEST_RUN[0]), min(0.8 * speed_mps, SLOWEST_RUN[1])
+    wished = run[1] * np.clip((speeds - low) / max(high - low, 1e-6), 0.0, 1.0)
+    shares = np.empty_like(wished)
+    shares[0] = run[0]
+    for i in range(1, len(shares)):
+        room = float(times[i] - times[i - 1])
+        shares[i] = shares[i - 1] + min(max(float(wished[i] - shares[i - 1]), -room), room)
+    return shares
 
 
 def profiled(profile: SpeedProfile, along_m: float) -> Course:

@@ -57,7 +57,7 @@ def test_walk_begins_and_ends_standing(cornered):
     speed = np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1) * motion.rate_hz
     assert speed[:2].max() < 0.1
     assert speed[-3:].max() < 0.05
-    assert 1.0 < np.median(speed) < 1.45
+    assert 1.1 < np.percentile(speed, 90) < 1.6
 
 
 def test_planted_feet_do_not_slide_on_the_way(cornered):

@@ -17,7 +17,8 @@ from marey.locomotion import (
 )
 from marey.locomotion._obstacle_box import BODY_RADIUS_M
 from marey.locomotion._obstacle_clear import clearance
-from marey.locomotion._steer import direction
+from marey.locomotion._obstacle_fan import arc
+from marey.locomotion._steer import Way, direction
 from marey.locomotion._steer_line import toe_ends
 from marey.skeleton import foot_points
 
@@ -168,6 +169,32 @@ def test_oblique_obstacle_is_taken_as_its_box_along_the_heading(model):
     assert straight.leap is not None
     assert oblique.leap is not None
     assert oblique.leap.clearance.length_m > straight.leap.clearance.length_m
+
+
+def test_fan_of_curved_run_ups_finds_a_take_off_where_the_straight_one_cannot(model):
+    rng, found = np.random.default_rng(0), None
+    for i in range(100):
+        engine = walker(model, RUN if i % 2 else WALK, phase=float(rng.uniform()))
+        box = Obstacle((0.0, float(rng.uniform(2.2, 5.0))), (float(rng.uniform(0.3, 0.8)), 3.0))
+        found = add_obstacle(engine, box)
+        if found.choice == "jump" and found.way is not None:
+            break
+    assert found is not None
+    assert found.way is not None
+    assert any("no run-up" in reason for reason in found.reasons)
+    watch = Watch(engine)
+    watch.forward = direction(float(found.way.headings[-1]))
+    watch.until_landed()
+    place = float((np.array(found.takeoff) - watch.origin) @ watch.forward)
+    assert abs(watch.ahead(watch.toe_joint) - place) < 0.02
+
+
+def test_arc_of_the_fan_has_its_turn_and_length():
+    points = arc(np.array([1.0, 2.0]), 0.2, 0.4, 1.2)
+    way = Way(points)
+    assert abs(way.length_m - 1.2) < 1e-3
+    np.testing.assert_allclose(way.curvatures[2:-2], 0.4 / 1.2, atol=1e-3)
+    assert abs(way.headings[-1] - 0.6) < 0.01
 
 
 @pytest.mark.parametrize("gait", [WALK, RUN, (3.0, 1.0)])

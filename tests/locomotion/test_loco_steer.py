@@ -127,6 +127,17 @@ def test_obstacle_is_seen_along_the_heading():
     np.testing.assert_allclose(seen, (5.0 - half, 5.0 + half, -half, half))
 
 
+def test_track_crosses_a_wide_oblique_box_along_its_own_line():
+    wide = Obstacle((0.0, 5.0), (0.5, 6.0), heading_rad=0.3)
+    seen = wide.crossed_from(np.zeros(2), 0.0, half_width_m=0.2)
+    assert seen is not None
+    half = 0.25 / np.cos(0.3) + 0.2 * np.tan(
+        0.3
+    )  # closed form: half the slanted length and what the track's width adds
+    np.testing.assert_allclose(seen, (5.0 - half, 5.0 + half, -0.2, 0.2))
+    assert wide.crossed_from(np.array([9.0, 0.0]), 0.0) is None
+
+
 def test_obstacle_distance_is_zero_inside_and_grows_outside():
     box = Obstacle((1.0, 1.0), (2.0, 1.0), heading_rad=0.5 * np.pi)  # its length lies along x
     np.testing.assert_allclose(box.distance(np.array([[1.9, 1.0], [2.5, 1.0], [3.0, 2.5]])), [0.0, 0.5, np.sqrt(2.0)])
