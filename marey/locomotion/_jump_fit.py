@@ -34,7 +34,7 @@ from marey.skeleton import HUMAN, Skeleton
 
 EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
 WALKED_MPS: Final = 1.6  # [m/s] who leaps at less came walking
-REACH: Final = {"walk": (0.33, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)}  # shortest l_n; part of the longest
+REACH: Final = {"walk": (0.42, 1.4), "run": (0.55, 1.15), "standing": (0.0, 1.1)}  # shortest l_n; part of the longest
 BEYOND: Final = 1.05  # [-] how far poses go on beyond the longest and highest captured
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
 STEP_FLIGHTS_S: Final = (0.05, 0.06)  # longest of a step in walking, shortest of one in running

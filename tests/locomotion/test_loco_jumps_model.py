@@ -241,7 +241,7 @@ def test_lengths_beyond_the_limits_are_the_nearest_known() -> None:
 
 def test_thesis_ranges_of_lengths_are_covered_or_the_gap_is_known() -> None:
     leg_m = jumps()["run"].leg_length_m
-    assert jumps()["walk"].limits[0] * leg_m <= 0.31
+    assert jumps()["walk"].limits[0] * leg_m <= 0.4  # the thesis has 0.3, which is less than a step of a walk
     assert jumps()["walk"].limits[1] * leg_m >= 1.2  # the thesis has 1.7; one captured leap of 0.87 m goes no farther
     assert jumps()["run"].limits[0] * leg_m <= 0.52
     assert jumps()["run"].limits[1] * leg_m >= 2.0
