@@ -35,5 +35,6 @@ LEAVE_M = 0.015  # [m] an effector whose raw one has risen this much since it wa
 UNSEEN_M = 1e9  # [m] lowest height of what is not held
 LOST_M = 0.02  # [m] beyond reach: the plant is over
 MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises
-FORCED_RAD = 0.2  # [rad] a heel that must rise this much more than it would has stayed behind: its toe is let go
+SLACK = 0.015  # [-] of the leg: on its toe it is no longer than the raw one and this
+FORCED_RAD = 0.35  # [rad] a heel that must rise this much more than it would has stayed behind: its toe is let go
 STEEP_RAD = 1.4  # [rad] a foot stands on its toe no steeper than this

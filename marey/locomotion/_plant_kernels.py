@@ -59,7 +59,7 @@ from marey.locomotion._plant_place_kernels import (
     place_foot,
     start_easing_out,
 )
-from marey.locomotion._plant_reach_kernels import hip_excess, let_go, lowered
+from marey.locomotion._plant_reach_kernels import hip_excess, let_go, let_leave, lowered
 from marey.locomotion._plant_turn_kernels import keep_foot, turn_foot
 
 
@@ -75,12 +75,14 @@ def guide_foot(
         row[LOWEST_A], row[LOWEST_T] = UNSEEN_M, UNSEEN_M
     if row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
         row[ANKLE_BARRED], row[TOE_BARRED] = 0.0, 0.0
+    let_leave(row, scale)
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
-    toe_down = toe_down and not is_rolling(row, ankle_down, toe_down, dt)
+    rolling = is_rolling(row, ankle_down, toe_down, dt)
+    toe_down = toe_down and not rolling
     held = ankle_down or toe_down
     ankle_s = 0.0 if ankle_down else until_s[a]
-    toe_s = 0.0 if toe_down else row[WAIT] if planted[t] else until_s[t]
-    if not toe_down and not planted[t] and toe_s >= ankle_s:
+    toe_s = 0.0 if toe_down else row[WAIT] if rolling else until_s[t]
+    if not toe_down and not rolling and toe_s >= ankle_s:
         toe_s += ROLL_IN_S
     start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
     f0 = minus(p_toe, p_ankle)
@@ -150,7 +152,7 @@ def guide_feet(
     for foot in range(2):
         for j in range(4):
             state[foot, ORIGIN + 11 * j + 1] -= drop
-        let_go(state[foot], drop, dt, scale, options.ease_s)
+        let_go(state[foot], drop, dt, options.ease_s)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import atan2, sqrt
 
 from marey.base import FloatArray, kernel
-from marey.dynamics._spatial_kernels import minus
+from marey.dynamics._spatial_kernels import minus, plus, times
 from marey.lie._rotation_kernels import Vector, log, rotate
 from marey.locomotion._foot_kernels import ORIGIN, arc, get3, heel_angle, leg_extension, norm, set3, unit, yaw
 from marey.locomotion._plant_columns import (
@@ -24,6 +24,8 @@ from marey.locomotion._plant_columns import (
     LOWEST_T,
     MARGIN_RAD,
     ROLL_S,
+    SHIFT_A,
+    SLACK,
     STEEP_RAD,
     TARGET,
     TILT,
@@ -93,13 +95,25 @@ def raise_heel(row: FloatArray, hip: Vector, reach: float) -> float:
 
 @kernel
 def has_risen(row: FloatArray, lowest: int, height: float, down: bool, scale: float) -> bool:
-    """Whether the raw path of a held effector has risen since it was lowest."""
+    """Whether the raw path of an effector that was held has risen since it was lowest."""
     row[lowest] = min(row[lowest], height) if down else UNSEEN_M
     return down and height - row[lowest] > LEAVE_M * scale
 
 
 @kernel
-def let_go(row: FloatArray, drop: float, dt: float, scale: float, ease_s: float) -> None:
+def let_leave(row: FloatArray, scale: float) -> None:
+    """Let go of a heel, or of a toe that stands alone, whose raw one rises."""
+    ankle_was, toe_was = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
+    heel_rises = has_risen(row, LOWEST_A, row[ORIGIN + 23], ankle_was, scale)
+    toe_rises = has_risen(row, LOWEST_T, row[ORIGIN + 34], toe_was, scale)
+    if heel_rises and toe_was:
+        row[ANKLE_BARRED] = 1.0
+    if toe_rises and not ankle_was:
+        row[TOE_BARRED] = 1.0
+
+
+@kernel
+def let_go(row: FloatArray, drop: float, dt: float, ease_s: float) -> None:
     """Let a heel rise that must, and let go of what the leg cannot keep."""
     reach, soft, _ = leg_extension(row)
     hip = get3(row, ORIGIN)
@@ -108,12 +122,17 @@ def let_go(row: FloatArray, drop: float, dt: float, scale: float, ease_s: float)
         row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     on_toe = toe_down and not ankle_down
-    stretched = on_toe and raise_heel(row, hip, soft * reach) > FORCED_RAD
+    own = norm(minus(get3(row, ORIGIN + 22), hip))  # a knee that bends takes the heel along
+    stretched = on_toe and raise_heel(row, hip, min(soft * reach, own + SLACK * reach)) > FORCED_RAD
     excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
-    if (has_risen(row, LOWEST_A, ankle[1], ankle_down, scale) and toe_down) or (ankle_down and excess > LOST_M):
+    if ankle_down and excess > LOST_M:
         row[ANKLE_BARRED] = 1.0
-    if (has_risen(row, LOWEST_T, row[ORIGIN + 34] + drop, toe_down, scale) and on_toe) or stretched:
+    if stretched:
         row[TOE_BARRED] = 1.0
+    if not ankle_down and not toe_down and excess > 0.0:
+        way = minus(get3(row, TARGET), hip)
+        set3(row, TARGET, plus(hip, times(soft * reach / norm(way), way)))
+        set3(row, SHIFT_A, minus(get3(row, TARGET), ankle))
     if (on_toe and excess > LOST_M) or (abs(row[YAW]) > TWIST_RAD and (ankle_down or toe_down)):
         row[ANKLE_BARRED], row[TOE_BARRED], row[LET_GO] = 1.0, 1.0, ease_s
     follow3(row, FINAL, minus(get3(row, TARGET), ankle), dt, FASTEST_MPS)
