@@ -10,7 +10,6 @@ from typing import Final
 from marey.base import (
     InputError,
     MissingFileError,
-    UnknownNameError,
     known_keys,
     parse_toml,
     read_toml_text,
@@ -33,7 +32,7 @@ class TrialGroup:
 
     def __post_init__(self) -> None:
         if self.gait not in GAITS:
-            raise UnknownNameError("gait", self.gait, "a manifest", GAITS)
+            raise InputError(f"'{self.gait}' is no gait", f"Use {' or '.join(GAITS)}")
         both = set(self.train) & set(self.test)
         if both:
             raise InputError(f"clip '{min(both)}' trains and tests", "Keep it in one list")
