@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 LEAPING: Final = ("blend-in", "jump", "blend-out")
 LAST_REPLAN_S: Final = 0.7  # [s] before take-off the plan is left alone, unless the obstacle moves
+TOO_LATE_S: Final = 0.15  # [s] before take-off nothing can be changed any more
+MOST_STEPS: Final = 6
 STANCE_S: Final = 0.6  # [s] at most, from the heel strike of a take-off to its toe off
-MOVED_M: Final = 0.005
+MOVED_M: Final = 0.01
 SLOWEST_PART: Final = 0.6  # of the speed, round an obstacle
 STOP_SHORT_M: Final = 0.1
 
@@ -40,6 +42,7 @@ class ObstacleCourse:
         self._obstacles: list[Obstacle] = []
         self._active: int | None = None
         self._planned: Obstacle | None = None
+        self._planned_s = 0.0
         self._guide: Guide | None = None
         self._left_s = np.inf
         self._speed, self._run = engine.targets.speed, engine.targets.run
@@ -85,7 +88,6 @@ class ObstacleCourse:
 
     def __call__(self, engine: Engine, dt: float) -> bool:
         """Move obstacles on, and look after the manoeuvre under way."""
-        self._obstacles = [box.after(dt) if box.is_moving else box for box in self._obstacles]
         self._left_s -= dt
         if self._active is None:
             self._next()
@@ -95,6 +97,7 @@ class ObstacleCourse:
             self._decide(self._active, prefer=None if self._is_jump() else "round")
         else:
             self._guided(engine, dt)
+        self._obstacles = [box.after(dt) if box.is_moving else box for box in self._obstacles]
         return True
 
     def _is_jump(self) -> bool:
@@ -151,6 +154,7 @@ class ObstacleCourse:
         if self._active is None and decision.choice != "clear":
             self._speed, self._run = self._engine.targets.speed, self._engine.targets.run
         self.decision, self._planned, self._guide = decision, decision.obstacle, None
+        self._planned_s = self._engine.time_s
         self._active = None if decision.choice == "clear" else index
         if decision.choice == "jump" and decision.way is not None and decision.leap is not None:
             leap = decision.leap
@@ -163,6 +167,8 @@ class ObstacleCourse:
         elif decision.choice == "stop":
             self._leave_jump()
             self._guide = self._stopping(decision.obstacle)
+        elif decision.choice == "jump" and decision.obstacle.is_moving:
+            self._replan(index)
 
     def _stopping(self, obstacle: Obstacle) -> Guide:
         engine = self._engine
@@ -182,12 +188,28 @@ class ObstacleCourse:
                 self._done()
             return
         struck = "RHS" in engine.events or "LHS" in engine.events
-        if self._has_moved() or (struck and self._left_s > LAST_REPLAN_S):
+        if (self._has_moved() and self._left_s > TOO_LATE_S) or (struck and self._left_s > LAST_REPLAN_S):
             assert self._active is not None
             self._replan(self._active)
 
     def _replan(self, index: int) -> None:
-        """The same leap, to where the obstacle will be; another decision if that fails."""
+        """The same leap, to where the obstacle will be; another decision if that fails.
+
+        Where it will be depends on when the jump begins, and that on where it will be: a fixed point, found in a few
+        steps since obstacles are slower than runners.
+        """
+        obstacle, drift = self._obstacles[index], float(np.hypot(*self._obstacles[index].velocity))
+        for _ in range(MOST_STEPS):
+            before = self._left_s
+            if not self._aimed(index):
+                if self._has_moved() or obstacle.is_moving:
+                    self._decide(index, prefer="round" if obstacle.is_moving else None)
+                return  # else the plan in use stands
+            if drift * abs(self._left_s - before) < MOVED_M:
+                return
+
+    def _aimed(self, index: int) -> bool:
+        """Ask for the leap in hand to where the obstacle is expected; false if no run-up fits."""
         decision, engine = self.decision, self._engine
         assert decision is not None and decision.leap is not None
         leap, expected = decision.leap, self._expected(index)
@@ -198,12 +220,11 @@ class ObstacleCourse:
         try:
             answer = engine.jump(leap.length_m, leap.kind, takeoff=(x, z), foot=decision.foot)
         except InputError:
-            if self._has_moved():
-                self._decide(index)
-            return  # the plan in use stands
-        self._left_s, self._planned = float(answer.starts_in_s), expected
+            return False
         leap = replace(leap, speed_mps=float(answer.speed))
         self.decision = replace(decision, obstacle=self._obstacles[index], leap=leap, takeoff=(x, z))
+        self._left_s, self._planned, self._planned_s = float(answer.starts_in_s), self._obstacles[index], engine.time_s
+        return True
 
     def _expected(self, index: int) -> Obstacle:
         """An obstacle when its front edge is nearest to the take-off toe; where it is, if it does not move."""
@@ -214,10 +235,11 @@ class ObstacleCourse:
         return obstacle.after(max(self._left_s, 0.0) + (STANCE_S if is_coming else 0.0))
 
     def _has_moved(self) -> bool:
-        """Whether the next obstacle will be elsewhere than planned."""
+        """Whether the next obstacle is elsewhere than its velocity would have brought it."""
         if self._active is None or self._planned is None:
             return False
-        away = np.subtract(self._expected(self._active).position, self._planned.position)
+        foreseen = self._planned.after(self._engine.time_s - self._planned_s)
+        away = np.subtract(self._obstacles[self._active].position, foreseen.position)
         return bool(np.hypot(*away) > MOVED_M)
 
     def _done(self) -> None:

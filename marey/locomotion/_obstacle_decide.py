@@ -23,6 +23,7 @@ EDGE_M: Final = 0.01  # [m] between the end of the toe and the obstacle, and beh
 MOST_BEFORE_M: Final = 0.03  # [m] a leap whose feet stay low for longer after the take-off is not taken
 STEP_M: Final = 0.05  # [m] between the lengths of leaps that are tried
 LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landing
+LONGEST_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
 MOST_MODELS: Final = 4
 MOST_KEPT: Final = 1000  # leaps whose measures are remembered
 CHOICES: Final = ("clear", "jump", "round", "stop", "wait")
@@ -150,10 +151,18 @@ def round_or_stop(
     others: Sequence[Obstacle] = (),
 ) -> Decision:
     """Go round an obstacle, or stop before it when both sides are closed."""
-    way = way_round(obstacle, engine.position, engine.heading_rad, side=side, others=others)
+    met = obstacle.after(_time_to_meet(engine, obstacle)) if obstacle.is_moving else obstacle
+    way = way_round(met, engine.position, engine.heading_rad, side=side, others=others)
     if way is not None:
         return Decision("round", obstacle, tuple(reasons), way=way)
     return Decision("stop", obstacle, (*reasons, "no way round is free"))
+
+
+def _time_to_meet(engine: Engine, obstacle: Obstacle) -> float:
+    """When the walker will be beside an obstacle that moves [s]."""
+    seen = obstacle.seen_from(engine.position, engine.heading_rad)
+    closing = engine.parameters.speed - float(np.array(obstacle.velocity) @ direction(engine.heading_rad))
+    return min(max(0.5 * (seen.front + seen.rear), 0.0) / max(closing, 0.2), LONGEST_S)
 
 
 def find_leap(

@@ -260,11 +260,14 @@ def test_glardon_a40_stop_at_a_line_ends_with_the_toes_on_it(model, speed, dista
     engine = Engine(model, leg_length_m=LEG_M, speed=speed, heading_rad=heading)
     middle = distance * direction(heading)
     guide = stop_at(engine, middle + np.array([[-1.0, 0.0], [1.0, 0.0]]))
-    for _ in range(1200):
+    while not guide.is_done:
         engine.step(1.0 / 60.0)
-    assert guide.is_done
+        if guide.stage == "halt":
+            struck = engine.phase
+    assert speed == 0.0 or abs(struck - round(struck)) < 0.01  # from a stand there is no time to choose the step
+    for _ in range(120):
+        engine.step(1.0 / 60.0)
     assert engine.speed < 0.01
-    assert abs(engine.phase - round(engine.phase)) < 0.01
     assert abs(toe_ends(engine.pose)[:, 2].max() - middle[1]) < 0.02
 
 
