@@ -21,8 +21,6 @@ from marey.locomotion._pose_kernels import (
     PHASE_AT,
     RUN_AT,
     S_N,
-    SPEED_AT,
-    TURN_AT,
     X_AT,
     Z_AT,
     Build,
@@ -36,6 +34,7 @@ PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are t
 MARCH_S = 0.1  # [s] from look to look for a landing
 TICKS = 6  # landings farther away than so many are told as if nothing changed after them
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
+MIDDLE_S = 0.5  # [s] no stance is foreseen farther than this
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
@@ -59,8 +58,8 @@ class Walker(NamedTuple):
     held: BoolArray  # (4,) effectors on the ground
     settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
-    places: FloatArray  # (5, 10) placings: now, and when each of them lands
-    shift: FloatArray  # (4, 3) [m] landings are moved by this, onto the curve of the way
+    places: FloatArray  # (7, 8) placings: now, when each of them lands, and in the middle of each foot's stance
+    shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
     yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
     feet: FloatArray  # (4, 3) [m] effectors as shown last, after foot plants
@@ -149,12 +148,11 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
 
 @kernel
 def write_place(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
-    """Placing ``(10,)`` of a body with these parameters; its posture has a speed of its own."""
+    """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
     out[LEG_AT], out[BANK_AT] = values[LEG], values[BANK]
-    out[SPEED_AT], out[TURN_AT] = values[SPEED], values[TURN]
 
 
 @kernel
@@ -239,7 +237,11 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
         settling[STOOD] = 1.0
         clock[PHASE] = ceil(clock[PHASE] - STAND_PHASE - 1e-9) + STAND_PHASE
     else:
-        settling[FOOT], settling[TRIED], settling[STOOD] = -1.0, 0.0, 0.0
+        if settling[STOOD] > 0.0 and settling[FOOT] == 0.0:
+            clock[PHASE] += 0.5  # the right foot is in the air already: it makes the first step
+        settling[TRIED], settling[STOOD] = 0.0, 0.0
+    if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
+        settling[FOOT] = -1.0
     fill(walker.state, clock)
     travel(gaits, build, plan, walker.state, clock[NOW], False)
     write_place(gaits, walker.state, walker.here, walker.places[0])
@@ -257,9 +259,7 @@ def stand(plan: Plan, walker: Walker) -> None:
     clock, settling = walker.clock, walker.settling
     if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
         settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
-    if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
-        settling[FOOT] = -1.0
-    elif settling[FOOT] < 0.0 and settling[TRIED] < 3.0:
+    if settling[FOOT] < 0.0 and settling[TRIED] < 3.0:
         choose_settling(walker)
     for e in range(4):
         walker.held[e] = int(settling[FOOT]) != e // 2
@@ -279,6 +279,18 @@ def choose_settling(walker: Walker) -> None:
     if settling[FOOT] >= 0.0:
         settling[SINCE] = walker.clock[NOW]
         settling[TRIED] = tried | (1 << int(settling[FOOT]))
+
+
+@kernel
+def time_to_middle(gaits: GaitArrays, build: Build, values: FloatArray, ankle: int, events: FloatArray) -> float:
+    """Time [s] from the strike of a heel to the middle of its flat stance, where the raw foot moves least."""
+    hertz = rate(gaits, build, values)
+    if hertz <= 0.0:
+        return 0.0
+    s_n = normal_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    foot_events(gaits, s_n, values[RUN], values[STYLES:], events)
+    start = ENDS[ankle][0]
+    return min(max(0.5 * (events[start + 1] + events[start + 2]) - events[start], 0.0) / hertz, MIDDLE_S)
 
 
 @kernel
@@ -309,6 +321,12 @@ def foresee(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None
             travel(gaits, build, plan, state, now + walker.until[e], False)
             values_at(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
             write_place(gaits, state, there, walker.places[1 + e])
+            if e % 2 == 0:
+                middle = now + walker.until[e] + time_to_middle(gaits, build, there, e, events)
+                fill(state, walker.clock)
+                travel(gaits, build, plan, state, middle, False)
+                values_at(plan, int(walker.clock[KNOT]), middle, there)
+                write_place(gaits, state, there, walker.places[5 + e // 2])
 
 
 @kernel

@@ -177,7 +177,7 @@ class GaitWalker:
         from marey.locomotion._pose_kernels import write_pose
 
         here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
-        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0, speed, 0.0])
+        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0])
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
@@ -281,7 +281,7 @@ def blank_walkers(num_parameters: int, *batch: int) -> Walker:
         held,
         settling,
         zeros(4),
-        zeros(5, 10),
+        zeros(7, 8),
         points,
         zeros(2),
         points.copy(),

@@ -25,8 +25,6 @@ from marey.locomotion._model import GaitArrays
 from marey.locomotion._synthesis_kernels import add_unit_row, catmull_rom
 
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
-SPEED_AT, TURN_AT = 8, 9
-BEND_S = 0.5  # [s] no foot is set farther ahead on a curve than the body moves in this time
 SETTLE_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 
 
@@ -80,7 +78,7 @@ def write_pose(
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
-    ``at`` ``(10,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
+    ``at`` ``(8,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
     """
     columns = np.empty(3 + 3 * rotations.shape[0])
     write_unit(gaits, build.cubic, weights, at, columns, rotations)
@@ -133,22 +131,6 @@ def lift_leg(build: Build, side: int, part: float, rotations: FloatArray) -> Non
 
 
 @kernel
-def bend_landing(at: FloatArray, e: int, landing: FloatArray, shift: FloatArray, yaw: FloatArray) -> None:
-    r"""Set a foot on the curve instead of on its tangent.
-
-    A foot that lands :math:`d` ahead is passed :math:`d/s` later, when the way has gone :math:`\omega d^2/2s` to the
-    side and has turned by :math:`\omega d/s`.
-    """
-    forth_x, forth_z = sin(at[HEADING_AT]), cos(at[HEADING_AT])
-    ahead = (landing[e, 0] - at[X_AT]) * forth_x + (landing[e, 2] - at[Z_AT]) * forth_z
-    later = min(max(ahead, 0.0), BEND_S * at[SPEED_AT]) / max(at[SPEED_AT], 1e-3)
-    side = 0.5 * at[TURN_AT] * max(ahead, 0.0) * later
-    shift[e, 0], shift[e, 1], shift[e, 2] = side * forth_z, 0.0, -side * forth_x
-    if e % 2 == 0:
-        yaw[e // 2] = at[TURN_AT] * later
-
-
-@kernel
 def show(
     gaits: GaitArrays,
     build: Build,
@@ -169,18 +151,19 @@ def show(
         gaits: the model.
         build: the body.
         weights: of the styles ``(K,)``.
-        places: ``(5, 10)`` placings: now, and when each effector lands.
+        places: ``(7, 8)`` placings: now, when each effector lands, and in the middle of each foot's stance.
         seen: ``(4,)`` the landings that count: where positive.
         settling: ``(2,)`` foot that makes a small step, or -1, and how far it is in it.
         ease: out, effectors ``(4, 3)`` [m] now, without that step.
         root: out ``(3,)`` [m].
         rotations: out ``(J, 4)``.
         landing: out ``(4, 3)`` [m], for effectors that do not land where they are now.
-        shift: out ``(4, 3)`` [m] to be added to landings on a curve.
-        yaw: out ``(2,)`` [rad] to be added to the feet that land on a curve.
+        shift: out ``(4, 3)`` [m] to be added to landings: feet are set where the raw foot will be in mid-stance, so
+            that it has the least to be held back; on a curve that is on the curve, not on its tangent.
+        yaw: out ``(2,)`` [rad] to be added to the feet that land, for the same reason.
     """
     low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
-    for k in range(5):
+    for k in range(7):
         at = places[k]
         if k == 0:
             write_pose(gaits, build, weights, at, root, rotations)
@@ -188,9 +171,14 @@ def show(
             if settling[0] >= 0.0:
                 lift_leg(build, int(settling[0]), settling[1], rotations)
             write_feet(build, at[LEG_AT], root, rotations, landing)
-        elif seen[k - 1] > 0.0:
+        elif seen[k - 1 if k < 5 else 2 * (k - 5)] > 0.0:
             write_pose(gaits, build, weights, at, low_root, low)
             write_feet(build, at[LEG_AT], low_root, low, feet)
-            for c in range(3):
-                landing[k - 1, c] = feet[k - 1, c]
-            bend_landing(at, k - 1, landing, shift, yaw)
+            for e in range(4):
+                for c in range(0, 3, 2):
+                    if k == e + 1:
+                        landing[e, c], landing[e, 1], shift[e, c] = feet[e, c], feet[e, 1], 0.0
+                    elif k == 5 + e // 2 and seen[e] > 0.0:
+                        shift[e, c] = feet[e, c] - landing[e, c]
+            if k >= 5:
+                yaw[k - 5] = at[HEADING_AT] - places[1 + 2 * (k - 5), HEADING_AT]
