@@ -399,7 +399,7 @@ def random_command(page: Page, rng: np.random.Generator) -> None:
 def test_a_minute_of_wild_driving_breaks_nothing(page: Page, server) -> None:
     rng = np.random.default_rng(7)
     stage = WalkStage(server.scene, lambda _: None)
-    for turn in range(120):
+    for turn in range(80):
         random_command(page, rng)
         for _ in range(15):
             page.walk.advance(1.0 / 30.0)
