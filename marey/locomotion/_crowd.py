@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.lie import SO3
 from marey.locomotion._controller import LEG_RANGE_M, MAX_TURN_RATE, Controller, checked_dt
+from marey.locomotion._engine_checks import model_or_shipped, shares_of
 from marey.locomotion._engine_plan import LEG, RAMP_TOTAL, RUN, SPEED, STYLES, TURN, Posture, ramp, steady
 from marey.locomotion._engine_walker import blank_walkers, build_of
 from marey.locomotion._model import LocomotionModel, Style
@@ -18,7 +19,6 @@ from marey.locomotion._plant_arrays import EASE_S, leg_arrays, plant_state
 from marey.skeleton import Pose
 
 MAX_CHARACTERS: Final = 100_000
-LONGEST_STEP_S: Final = 0.1  # [s] longer steps are split
 
 
 class Crowd:
@@ -55,9 +55,7 @@ class Crowd:
         scaling: str = "froude",
         timing: str = "stance",
     ) -> None:
-        from marey.locomotion._model_file import load_model
-
-        self.model = model = load_model() if model is None else model
+        self.model = model = model_or_shipped(model)
         legs = np.atleast_1d(frozen(leg_lengths_m, name="leg_lengths_m"))
         if legs.ndim != 1 or not 1 <= len(legs) <= MAX_CHARACTERS or (legs <= 0.0).any():
             raise InputError("leg_lengths_m is not a list of positive metres", "Give one for each character")
@@ -188,11 +186,8 @@ class Crowd:
         """
         from marey.locomotion._crowd_kernels import move_crowd, plant_crowd
 
-        total = checked_dt(dt)
-        parts = max(1, int(np.ceil(total / LONGEST_STEP_S)))
         roots, rotations, landings = self._roots, self._rotations, self._landings
-        for _ in range(parts):
-            step = total / parts
+        for step in shares_of(checked_dt(dt)):
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
                 plant_crowd(

@@ -12,20 +12,21 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion._controller import Controller, Wish, checked_dt, checked_number
+from marey.locomotion._engine_checks import checked_place, checked_plan, leg_of, model_or_shipped, shares_of
+from marey.locomotion._engine_clip import CONTACT_NAMES as CONTACT_NAMES
+from marey.locomotion._engine_clip import clip_of
 from marey.locomotion._engine_feet import IKS, Feet, Footprint
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_walker import GaitWalker, build_of
 from marey.locomotion._model import SCALINGS, LocomotionModel, Style
-from marey.motion import Contacts, Motion
+from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton
 
 if TYPE_CHECKING:
     from marey.locomotion._engine_source import RawFrame, Source
 
-LONGEST_STEP_S: Final = 0.1  # [s] longer steps are split
 INTERPOLATIONS: Final = ("cubic", "slerp")
 MAX_PRINTS: Final = 256  # footprints that are kept
-CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 
 Driver = Callable[["Engine", float], bool]
 
@@ -73,7 +74,7 @@ class Engine:
         turn_rate: float = 0.0,
         phase: float = 0.0,
     ) -> None:
-        model = _model_or_shipped(model)
+        model = model_or_shipped(model)
         for kind, name, known in (("scaling", scaling, SCALINGS), ("interpolation", interpolation, INTERPOLATIONS)):
             if name not in known:
                 raise UnknownNameError(kind, name, "the locomotion engine", known)
@@ -83,12 +84,12 @@ class Engine:
         self.plants = bool(plants)
         gaits = model.timed(timing)
         self._controller = Controller(model, gaits.limits, scaling)
-        leg = _leg(model, leg_length_m, size)
+        leg = leg_of(model, leg_length_m, size)
         base = Parameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
         wish = Wish(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
         start = self._controller.parameters(base, wish)
         build = build_of(model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic")
-        place = _checked_place(position)
+        place = checked_place(position)
         self._walker = GaitWalker(
             gaits,
             build,
@@ -239,8 +240,6 @@ class Engine:
         Raises:
             InputError: times do not increase from zero, or a value is not finite or negative.
         """
-        from marey.locomotion._engine_checks import checked_plan
-
         self._walker.follow_plan(*checked_plan(self._controller, self.parameters, times_s, speed, run, turn_rate))
 
     def jump(self, length_m: float, kind: str = "walk", **options: Any) -> Any:
@@ -292,7 +291,7 @@ class Engine:
             InputError: ``dt`` is negative or not a finite number.
         """
         remaining, events = checked_dt(dt), ()
-        for share in _shares(remaining):
+        for share in shares_of(remaining):
             self._drivers = [driver for driver in self._drivers if driver(self, share)]
             events = (*events, *self._source.advance(share))
             self._time_s += share
@@ -322,7 +321,7 @@ class Engine:
         for i in range(1, count + 1):
             poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
             contacts.append(self.contacts)
-        return _motion(poses, rate, np.stack(contacts))
+        return clip_of(poses, rate, np.stack(contacts))
 
     @property
     def _source(self) -> Source:
@@ -346,46 +345,3 @@ class Engine:
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
         self._prints.extend(self._feet.prints(before, feet, self._time_s))
         self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
-
-
-def _motion(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:
-    """A clip of poses; of a body that changed its size, with moving bones."""
-    skeleton = poses[-1].skeleton
-    grew = any(pose.skeleton is not skeleton for pose in poses)
-    return Motion(
-        skeleton,
-        rate_hz,
-        np.stack([pose.root_position for pose in poses]),
-        SO3(np.stack([pose.rotations.wxyz for pose in poses])),
-        Contacts(CONTACT_NAMES, contacts),
-        np.stack([pose.skeleton.offsets for pose in poses]) if grew else None,
-        name="locomotion",
-    )
-
-
-def _shares(dt: float) -> list[float]:
-    count = max(1, int(np.ceil(dt / LONGEST_STEP_S)))
-    return [dt / count] * count
-
-
-def _model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
-    if model is not None:
-        return model
-    from marey.locomotion._model_file import load_model
-
-    return load_model()
-
-
-def _leg(model: LocomotionModel, leg_length_m: float | None, size: float | None) -> float:
-    if leg_length_m is not None and size is not None:
-        raise InputError("both leg_length_m and size are given", "Give one of them")
-    if size is not None:
-        return checked_number("size", size) * model.leg_length_m
-    return model.leg_length_m if leg_length_m is None else checked_number("leg_length_m", leg_length_m)
-
-
-def _checked_place(position: ArrayLike) -> FloatArray:
-    place = np.asarray(position, dtype=np.float64)
-    if place.shape != (2,) or not np.isfinite(place).all():
-        raise InputError(f"position is {position}", "Give two finite numbers, x and z in metres")
-    return place
