@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.locomotion import Engine, load_model, obstacle_course, random_obstacle
+from marey.locomotion import Engine, Obstacle, load_model, obstacle_course, random_obstacle
 from marey.skeleton import foot_points
 
 LEG_M = 0.88
@@ -40,7 +40,7 @@ def jump_one(engine: Engine, rng: np.random.Generator, *, move_s: float | None =
         return decision.choice
     points = foot_points(engine.skeleton)
     toe, started, landed, inside = np.zeros(3), np.zeros(3), np.zeros(3), 0.0
-    origin, heading, speed = engine.position, engine.heading_rad, 0.0
+    heading, speed = engine.heading_rad, 0.0
     state, clock = "adapt", 0.0
     while not (state in ("blend-out", "restore") and engine.state not in ("blend-in", "jump", "blend-out")):
         state = engine.state
@@ -51,11 +51,10 @@ def jump_one(engine: Engine, rng: np.random.Generator, *, move_s: float | None =
             course.move(0, (x, z + rng.uniform(-0.1, 0.3)))
             move_s = None
         soles = points.positions(pose.joint_positions(), pose.joint_rotations())
-        extent = course.obstacles[0].seen_from(origin, heading)
-        ahead = (soles[:, [0, 2]] - origin) @ np.array([np.sin(heading), np.cos(heading)])
-        within = (ahead > extent.front) & (ahead < extent.rear)
+        within = course.obstacles[0].distance(soles[:, [0, 2]]) == 0.0
         inside = max(inside, float(np.max(np.where(within, 0.1 - soles[:, 1], 0.0))))
         if engine.state == "blend-in":
+            decision, heading = course.decision or decision, engine.heading_rad
             toe, speed = pose.joint_positions()[engine.skeleton.index(f"{decision.foot}_foot")], engine.speed
             started = soles[points.index(f"{decision.foot}_toe_end")]
         if engine.state == "blend-out":
@@ -65,17 +64,23 @@ def jump_one(engine: Engine, rng: np.random.Generator, *, move_s: float | None =
             return "lost"
         if course.decision is not None and course.decision.choice != "jump":
             return "gave up"
-    made = course.decision
+    made, box = course.decision, course.obstacles[0]
     assert made is not None and made.takeoff is not None and made.leap is not None
     forward = np.array([np.sin(heading), np.cos(heading)])
     return Trial(
         float((toe[[0, 2]] - made.takeoff) @ forward),
-        extent.front - float((started[[0, 2]] - origin) @ forward),
-        float((landed[[0, 2]] - origin) @ forward) - extent.rear,
+        _ahead(box, started, heading)[0],
+        -_ahead(box, landed, heading)[1],
         inside,
         speed - made.leap.speed_mps,
         made.leap.length_m,
     )
+
+
+def _ahead(box: Obstacle, point: np.ndarray, heading: float) -> tuple[float, float]:
+    """Distance [m] from a point to the near and to the far edge of a box on its track."""
+    seen = box.crossed_from(point[[0, 2]], heading) or box.seen_from(point[[0, 2]], heading)
+    return seen.front, seen.rear
 
 
 def protocol(gait: str, speed: float, run: float, jumps: int, *, seed: int = 0, moving: bool = False) -> list[Trial]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ class ObstacleCourse:
     """
 
     def __init__(self, engine: Engine, *, mean_acceleration: float = MEAN_ACCELERATION) -> None:
-        self._engine = engine
+        self._whose = ref(engine)  # the engine holds its course, not the other way round
         self._mean_acceleration = mean_acceleration
         self._obstacles: list[Obstacle] = []
         self._active: int | None = None
@@ -48,6 +48,13 @@ class ObstacleCourse:
         self._speed, self._run = engine.targets.speed, engine.targets.run
         self.decision: Decision | None = None
         """What is being done about the next obstacle."""
+
+    @property
+    def _engine(self) -> Engine:
+        engine = self._whose()
+        if engine is None:
+            raise InputError("the character of this course is gone", "Keep the engine while its obstacles are used")
+        return engine
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
@@ -79,9 +86,10 @@ class ObstacleCourse:
 
     def clear(self) -> None:
         """Take all obstacles away; a run-up under way is given up."""
+        engine = self._engine
         self._obstacles.clear()
-        if self._active is not None and self._engine.state == "adapt":
-            self._engine.cancel_jump()
+        if self._active is not None and engine.state == "adapt":
+            engine.cancel_jump()
         if self._guide is not None or (self.decision is not None and self.decision.choice == "stop"):
             self._home()
         self._active, self._guide, self.decision = None, None, None
@@ -110,6 +118,14 @@ class ObstacleCourse:
         except InputError as error:  # a curved run-up that did not come to its take-off
             assert self._active is not None
             self._begin(self._active, round_or_stop(engine, self._obstacles[self._active], [error.what]))
+        self._note_take_off()
+
+    def _note_take_off(self) -> None:
+        """Keep the decision true to what a curved run-up came to."""
+        asked = None if self._guide is None else self._guide.take_off
+        if asked is not None and self.decision is not None and self.decision.leap is not None:
+            leap = replace(self.decision.leap, speed_mps=asked[1])
+            self.decision = replace(self.decision, foot=asked[0], leap=leap)
 
     def _decide(self, index: int, *, prefer: str | None = None, side: str | None = None) -> Decision:
         others = [box for i, box in enumerate(self._obstacles) if i != index]

@@ -81,6 +81,7 @@ class Guide:
         self._acceleration = max(ACCELERATION, QUICKNESS * speed_mps)
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
+        self.take_off: tuple[str, float] | None = None  # foot and speed [m/s] of the jump asked for last
         self._since_s = np.inf
         self._waited_s = 0.0
         self._left_s = np.inf  # of the profile that is followed
@@ -248,6 +249,7 @@ class Guide:
                 self.trouble = str(error)
                 continue
             self.stage, self._left_s, self.trouble = "run-up", float(answer.starts_in_s), None
+            self.take_off = foot, float(answer.speed)
             return True
         return False
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -241,6 +244,18 @@ def test_course_forgets_what_is_cleared_away(model):
     for _ in range(400):
         engine.step(1.0 / 60.0)
     assert engine.state == "locomotion"
+
+
+def test_course_does_not_keep_its_engine_alive(model):
+    engine = walker(model)
+    course = obstacle_course(engine)
+    course.add(Obstacle((0.0, 6.0), (0.6, 2.0)))
+    gone = weakref.ref(engine)
+    del engine
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(InputError, match="gone"):
+        course.clear()
 
 
 def test_course_refuses_unknown_wishes(model):
