@@ -32,6 +32,7 @@ SEEN_S = 0.15  # [s] a foot that lands this soon starts to lower the root
 TWIST_RAD = 1.0471975511965976  # 60 degrees: a foot that was turned away more is let go (§III.2.5.5)
 SEEN_M = 0.0005  # [m] an ankle farther from its target has missed it
 LEAVE_M = 0.015  # [m] an effector whose raw one has risen this much since it was lowest leaves
+CLOSE_M = 1e-4  # [m] beyond reach: a flat foot raises its heel
 UNSEEN_M = 1e9  # [m] lowest height of what is not held
 LOST_M = 0.02  # [m] beyond reach: the plant is over
 MARGIN_RAD = 0.05  # [rad] over which a heel that must rise takes over from one that rises

@@ -38,6 +38,7 @@ from marey.locomotion._plant_columns import (
     SEEN_M,
     SEEN_S,
     SETTLE,
+    SETTLE_S,
     SHIFT_A,
     SINK,
     TARGET,
@@ -59,7 +60,7 @@ from marey.locomotion._plant_place_kernels import (
     place_foot,
     start_easing_out,
 )
-from marey.locomotion._plant_reach_kernels import hip_excess, let_go, let_leave, lowered
+from marey.locomotion._plant_reach_kernels import hip_excess, let_back, let_go, let_leave, lowered
 from marey.locomotion._plant_turn_kernels import keep_foot, turn_foot
 
 
@@ -73,8 +74,7 @@ def guide_foot(
     p_ankle, p_toe, W_ankle = get3(row, ORIGIN + 22), get3(row, ORIGIN + 33), get4(row, WORLD + 22)
     if row[ALIVE] == 0.0:
         row[LOWEST_A], row[LOWEST_T] = UNSEEN_M, UNSEEN_M
-    if row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
-        row[ANKLE_BARRED], row[TOE_BARRED] = 0.0, 0.0
+    let_back(row)
     let_leave(row, scale)
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
     rolling = is_rolling(row, ankle_down, toe_down, dt)
@@ -115,8 +115,9 @@ def guide_foot(
     hip = get3(row, ORIGIN)
     weight = 1.0
     if toe_down:  # the more the raw heel has risen, the more the heel rises instead
-        risen = 1.0 if not ankle_down else min(1.0, max(0.0, p_ankle[1] - row[LOWEST_A]) / (LEAVE_M * scale))
-        weight = 1.0 - risen
+        risen = LEAVE_M * scale if not ankle_down else p_ankle[1] - row[LOWEST_A]
+        weight = min(1.0, max(0.0, 1.5 * (1.0 - risen / (LEAVE_M * scale))))
+    weight *= 1.0 - row[SETTLE] / SETTLE_S
     if not held:
         early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
         weight = 1.0 - early * early * (3.0 - 2.0 * early)

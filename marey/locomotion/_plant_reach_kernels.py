@@ -11,6 +11,7 @@ from marey.locomotion._foot_kernels import ORIGIN, arc, get3, heel_angle, leg_ex
 from marey.locomotion._plant_columns import (
     ANKLE_BARRED,
     ANKLE_HELD,
+    CLOSE_M,
     DROP,
     FASTEST_MPS,
     FINAL,
@@ -101,6 +102,14 @@ def has_risen(row: FloatArray, lowest: int, height: float, down: bool, scale: fl
 
 
 @kernel
+def let_back(row: FloatArray) -> None:
+    """Let a foot that was let go as a whole stand again once its correction has faded."""
+    in_air = row[ANKLE_HELD] + row[TOE_HELD] == 0.0
+    if in_air and row[ANKLE_BARRED] > 0.0 and row[TOE_BARRED] > 0.0 and row[LET_GO] <= 0.0:
+        row[ANKLE_BARRED], row[TOE_BARRED] = 0.0, 0.0
+
+
+@kernel
 def let_leave(row: FloatArray, scale: float) -> None:
     """Let go of a heel, or of a toe that stands alone, whose raw one rises."""
     ankle_was, toe_was = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
@@ -118,7 +127,7 @@ def let_go(row: FloatArray, drop: float, dt: float, ease_s: float) -> None:
     reach, soft, _ = leg_extension(row)
     hip = get3(row, ORIGIN)
     ankle = (row[ORIGIN + 22], row[ORIGIN + 23] + drop, row[ORIGIN + 24])
-    if row[TOE_HELD] > 0.0 and row[ANKLE_HELD] > 0.0 and norm(minus(get3(row, TARGET), hip)) > soft * reach:
+    if row[TOE_HELD] > 0.0 and row[ANKLE_HELD] > 0.0 and norm(minus(get3(row, TARGET), hip)) > soft * reach + CLOSE_M:
         row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     on_toe = toe_down and not ankle_down
