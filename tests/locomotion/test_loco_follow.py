@@ -17,6 +17,7 @@ from marey.locomotion._obstacle_box import BODY_RADIUS_M, Obstacle
 from marey.locomotion._steer import straight_way
 from marey.locomotion._steer_corner import farthest
 from marey.locomotion._steer_guide import Halt, Leap
+from marey.locomotion._steer_plan import cruise
 from marey.skeleton import foot_points
 from marey.world import Box, Event, KeyPose, Path, River, Sketch, Stand, Table, Thing, Wall, World
 
@@ -124,6 +125,26 @@ def test_jump_event_is_made_at_its_place(model):
     first = int(np.flatnonzero(air)[0])
     toes = [motion.skeleton.index(f"{side}_foot") for side in ("right", "left")]
     assert np.abs(motion.joint_positions()[first - 2, toes, 2] - 6.0).min() < 0.02
+
+
+def test_jump_soon_after_a_bend_is_planned_along_the_curve(model):
+    bent = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 8.0]])
+    sketch = sketched(bent, events=(Event("jump", (2.0, 6.0), length_m=0.9),))
+    walked = walk_sketch(sketch, model)
+    assert_in_corridor(walked, sketch)
+    motion = walked.motion
+    air = np.flatnonzero(~motion.contacts.active.any(axis=1))
+    toes = [motion.skeleton.index(f"{side}_foot") for side in ("right", "left")]
+    ahead = (motion.joint_positions()[air[0] - 2][toes][:, [0, 2]] - [2.0, 6.0]) @ np.sqrt([0.5, 0.5])
+    assert np.abs(ahead).min() < 0.03
+
+
+def test_runs_begin_and_end_as_walks(model):
+    way = straight_way((0.0, 0.0), 0.0, 12.0)
+    course = cruise(way, 0.0, 0.0, 3.0, (0.0, 1.0), last=0.0, acceleration=1.2)
+    assert course.run[course.speeds < 1.2].max() < 0.4
+    assert course.run[course.speeds > 2.6].min() > 0.9
+    assert np.abs(np.diff(course.run)).max() < 0.05
 
 
 def test_jump_for_height_is_made_from_a_stand(model):
