@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.locomotion._engine_plan import BANK, LEG, POSTURE, RUN, SPEED, STYLES, TURN
+from marey.locomotion._engine_plan import BANK, LEG, MIDDLE_S, POSTURE, RUN, SPEED, STYLES, TURN
 from marey.locomotion._model import GaitArrays
 from marey.locomotion._pose_kernels import (
     BANK_AT,
@@ -34,7 +34,6 @@ PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are t
 MARCH_S = 0.1  # [s] from look to look for a landing
 TICKS = 6  # landings farther away than so many are told as if nothing changed after them
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
-MIDDLE_S = 0.5  # [s] no stance is foreseen farther than this
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step

@@ -16,6 +16,7 @@ POSTURE: Final = 4
 BANK: Final = 5
 STYLES: Final = 6
 
+MIDDLE_S: Final = 0.5  # [s] no stance is foreseen farther than this after its strike
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
 BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast as a body can
 BODY_RATES: Final = np.array([3.0, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean

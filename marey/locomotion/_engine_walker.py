@@ -12,6 +12,7 @@ from marey.base import BoolArray, FloatArray
 from marey.locomotion._engine_plan import (
     BODY,
     LEG,
+    MIDDLE_S,
     RUN,
     SPEED,
     STYLES,
@@ -181,6 +182,19 @@ class GaitWalker:
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
+
+    def stance(self, side: int, speed: float, run: float, position: ArrayLike, heading_rad: float) -> FloatArray:
+        """Where ankle and toe ``(2, 3)`` [m] of a foot are held whose heel strikes with the carriage here.
+
+        It is where they are, unplanted, in the middle of the flat stance of a gait that goes straight on. The plants
+        lay the foot level from the ankle on. ``side`` 0 is right, 1 left.
+        """
+        events, hertz = self.events(speed, run)[4 * side : 4 * side + 4], self.frequency(speed, run)
+        middle = max(0.5 * float(events[1] + events[2]) - float(events[0]), 0.0)
+        ahead = speed * min(middle / hertz, MIDDLE_S) if hertz > 0.0 else 0.0
+        place = np.asarray(position, dtype=np.float64) + ahead * np.array([np.sin(heading_rad), np.cos(heading_rad)])
+        pose = self.pose_at(float(events[0]) + middle, speed, run, place, heading_rad)
+        return self.effectors(*pose)[2 * side : 2 * side + 2]
 
     def show_feet(self, root: FloatArray, rotations: FloatArray, touch: BoolArray) -> FloatArray:
         """Tell the walker the pose that is shown, after foot plants; returns its effectors ``(4, 3)`` [m].

@@ -184,3 +184,30 @@ def test_plants_may_be_switched_while_it_walks(model):
     engine.plants = True
     assert np.isfinite(engine.run(1.0).root_positions).all()
     assert engine.plant_goals.shape == (4, 3)
+
+
+def test_a_heel_is_held_where_its_stance_was_foreseen(model):
+    for speed, run in ((1.2, 0.0), (2.6, 1.0)):
+        engine = Engine(model, speed=speed, run=run, heading_rad=0.4)
+        engine.run(2.0, 240.0)
+        while "RHS" not in engine.events:
+            engine.step(1 / 240)
+        foreseen = engine._walker.stance(0, speed, run, engine.position, engine.heading_rad)
+        np.testing.assert_allclose(engine.plant_goals[0, [0, 2]], foreseen[0, [0, 2]], atol=0.2 * speed / 240 + 1e-3)
+
+
+def test_a_settling_foot_in_the_air_makes_the_first_step(model):
+    engine = Engine(model)
+    engine.set(turn_rate=1.5, over_s=0.1)
+    while engine._walker.is_settled or engine._walker.state != "standing":
+        engine.step(1 / 60)
+    for _ in range(12):
+        engine.step(1 / 60)  # the foot is as high as it gets
+    assert not engine._walker.held.all()
+    engine.set(speed=1.0, turn_rate=0.0, over_s=0.5)
+    last = engine.raw_pose()
+    for _ in range(40):
+        engine.step(1 / 60)
+        turn = geodesic_distance(engine.raw_pose().rotations, last.rotations)
+        assert np.max(turn) < np.radians(8.0)
+        last = engine.raw_pose()
