@@ -1,0 +1,62 @@
+"""Could a body make what scripts become? Validity of gaits, fall of flights, feet that stay where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from marey.dynamics import GRAVITY, flight_gravity, validity
+from marey.locomotion import Action, JumpAction, Script, Transition, plant_slide_mm
+from marey.motion import Motion
+
+PEOPLE = 0.9  # captured walks of these speeds have 0.98 green frames on average
+FALL_TOL = 0.15
+SLIDE_MM = 1.0  # a frame
+
+
+def played(*timeline: Action | Transition | JumpAction) -> Motion:
+    return Script(timeline).render()
+
+
+@pytest.mark.parametrize("speed", [0.8, 1.0, 1.4, 1.8])
+def test_walks_are_as_valid_as_captured_ones(speed: float):
+    assert validity(played(Action(4.0, speed))).valid_fraction >= PEOPLE
+
+
+@pytest.mark.parametrize("turn_rate", [-1.0, 0.5, 1.0])
+def test_curves_are_as_valid_as_straight_walks(turn_rate: float):
+    assert validity(played(Action(4.0, 1.2, 0.0, turn_rate))).valid_fraction >= PEOPLE
+
+
+@pytest.mark.parametrize("leg_length_m", [0.6, 1.1])
+def test_children_and_giants_walk_validly(leg_length_m: float):
+    assert validity(played(Action(4.0, 1.2, leg_length_m=leg_length_m))).valid_fraction >= PEOPLE
+
+
+@pytest.mark.parametrize("speed", [2.5, 3.0, 3.5])
+def test_flights_of_runs_fall_at_gravity(speed: float):
+    falls = [-flight.vertical for flight in flight_gravity(played(Action(4.0, speed, 1.0)), min_flight_s=0.1)]
+    assert len(falls) >= 4
+    assert abs(np.mean(falls) / GRAVITY - 1.0) < FALL_TOL
+
+
+@pytest.mark.parametrize(("kind", "length", "speed"), [("walk", 0.9, 1.1), ("run", 1.4, 2.3), ("standing", 1.0, 0.0)])
+def test_flights_of_jumps_fall_at_gravity(kind: str, length: float, speed: float):
+    move = Action(1.0, speed, float(kind == "run"))
+    flights = flight_gravity(played(move, JumpAction(length, kind), move), min_flight_s=0.1)
+    longest = max(flights, key=lambda flight: flight.duration_s)
+    assert abs(-longest.vertical / GRAVITY - 1.0) < FALL_TOL
+
+
+def test_planted_feet_stay_through_changes_of_gait_and_way():
+    walk, run = Action(1.5, 1.2), Action(1.5, 2.8, 1.0)
+    motion = played(walk, Transition(1.0), run, Transition(1.0), Action(1.5, 1.2, 0.0, 1.0))
+    assert plant_slide_mm(motion).max() < SLIDE_MM
+
+
+def test_no_joint_jumps_between_frames_when_a_script_changes_its_mind():
+    stand = Action(1.0, 0.0)
+    motion = played(stand, Transition(0.8), Action(1.0, 1.4), Transition(1.0), stand)
+    wxyz = motion.rotations.wxyz
+    cosines = np.abs((wxyz[1:] * wxyz[:-1]).sum(axis=-1))
+    assert np.degrees(2.0 * np.arccos(np.minimum(cosines, 1.0))).max() < 20.0
