@@ -34,6 +34,7 @@ def fit(
     modes: Annotated[str | None, typer.Option(help="Also draw the first components to this picture.")] = None,
     manifest: Annotated[str | None, typer.Option(help="Which clips train a locomotion model (.toml).")] = None,
     report: Annotated[str | None, typer.Option(help="Also write errors on unseen trials to this .json file.")] = None,
+    jumps: Annotated[bool, typer.Option(help="Let a locomotion model learn jumps, too.")] = True,
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
@@ -44,7 +45,7 @@ def fit(
     `marey fit locomotion LIBRARY -o MODEL` learns to walk, run and jump instead, from a library or a folder of clips.
     """
     if clips[0] == LOCOMOTION:
-        _fit_locomotion(clips[1:], out, manifest, report, as_json=json)
+        _fit_locomotion(clips[1:], out, manifest, report, jumps=jumps, as_json=json)
         return
     settings = _settings(method, explained, components, kind, weights)
     for picture in (plot, modes):
@@ -63,7 +64,9 @@ def fit(
     _draw(model, plot, modes)
 
 
-def _fit_locomotion(sources: list[str], out: str, manifest: str | None, report: str | None, *, as_json: bool) -> None:
+def _fit_locomotion(
+    sources: list[str], out: str, manifest: str | None, report: str | None, *, jumps: bool, as_json: bool
+) -> None:
     from marey.base import InputError
     from marey.locomotion import fit_locomotion, held_out_report, load_manifest
 
@@ -72,7 +75,7 @@ def _fit_locomotion(sources: list[str], out: str, manifest: str | None, report: 
     _check_folder(report)
     clips, plan = _clips(sources[0]), load_manifest(manifest)
     with progress_bar("cutting") as tell:
-        model = fit_locomotion(clips, plan, report=tell)
+        model = fit_locomotion(clips, plan, report=tell, jumps=jumps)
     model.save(out)
     facts: dict[str, Any] = {"file": out, "styles": list(model.styles), "jumps": list(model.jumps)}
     facts |= {"num_units": model.info["num_units"], "components": model.tree.main.count}
@@ -85,7 +88,9 @@ def _fit_locomotion(sources: list[str], out: str, manifest: str | None, report: 
     if as_json:
         print_json(facts)
     else:
-        typer.echo(f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps)}")
+        typer.echo(
+            f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps) or 'none'}"
+        )
 
 
 def _clips(path: str) -> Library | Path:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
 from marey.locomotion._model import GAITS, GaitArrays
 from marey.locomotion._timing import effector_paths, stance_path, unit_events
@@ -31,7 +31,7 @@ class Flights(NamedTuple):
     heights: FloatArray  # (N,) [m] of the centre of mass
     frequency: float  # [Hz]
 
-    def frames(self, *, margin: int = 0) -> FloatArray:
+    def frames(self, *, margin: int = 0) -> BoolArray:
         """Whether each frame ``(N,)`` is in flight, ``margin`` frames away from both ends."""
         count = len(self.heights)
         phases = np.arange(count) / count
@@ -98,7 +98,8 @@ def height_line(flights: Sequence[Flights], speeds: FloatArray) -> FloatArray:
         goal = np.zeros(len(block))
         goal[: len(part[0])] = -1.0 - part[0] @ flight.heights
         wanted.append(goal)
-    return np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)[0].reshape(2, count)
+    solved = np.linalg.lstsq(np.concatenate(rows), np.concatenate(wanted), rcond=None)[0]
+    return np.asarray(solved, dtype=np.float64).reshape(2, count)
 
 
 def cadence_factors(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from marey.base import (
     InputError,
@@ -67,7 +67,8 @@ def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
     if not groups:
         place.fail("the manifest has no [[group]]", "Name at least one group of clips")
     known_keys(data, ("default_style", "group"), place)
-    style = data.get("default_style", [])
-    if not isinstance(style, list) or any(name not in {group.subject for group in groups} for name in style):
+    found = data.get("default_style", [])
+    style = tuple(str(name) for name in cast(list[Any], found)) if isinstance(found, list) else ("",)
+    if not set(style) <= {group.subject for group in groups}:
         place.fail("'default_style' names somebody who is in no group", "List subjects of the groups", "default_style")
-    return Manifest(groups, tuple(style))
+    return Manifest(groups, style)

@@ -50,7 +50,8 @@ def radial_fit(table: FloatArray, speeds: FloatArray) -> Predict:
     poly = np.stack([np.ones_like(centres), centres], axis=1)
     plates = np.abs(centres[:, None] - centres) ** 3
     system = np.block([[plates, poly], [poly.T, np.zeros((2, 2))]])
-    weights = np.linalg.lstsq(system, np.concatenate([means, np.zeros((2, means.shape[1]))]), rcond=None)[0]
+    wanted = np.concatenate([means, np.zeros((2, means.shape[1]))])
+    weights = np.asarray(np.linalg.lstsq(system, wanted, rcond=None)[0], dtype=np.float64)
     return lambda s: np.concatenate([np.abs(s - centres) ** 3, [1.0, s]]) @ weights
 
 

@@ -182,7 +182,7 @@ def _best_speed(speeds: FloatArray, errors: FloatArray) -> float:
 
 
 def _least_squares(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
-    from scipy.optimize import nnls
+    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
 
     size = SUM_WEIGHT * float(np.linalg.norm(people))
     system = np.concatenate([people.T, np.full((1, len(people)), size)])

@@ -110,10 +110,11 @@ def component_counts(units: Sequence[Unit], explained: float = 0.95) -> dict[int
     means = mean_rotations(np.concatenate([unit.wxyz for unit in units]))
     table = unit_table(units, means)
     people = tuple(dict.fromkeys(table.subjects))
+    scores = principal_components(table.table, explained=1.0).scores(table.table)  # the same distances, fewer columns
     counts: dict[int, int] = {}
     for number in range(1, len(people) + 1):
         rows = [i for i, subject in enumerate(table.subjects) if subject in people[:number]]
-        counts[number] = principal_components(table.table[rows], explained=explained).count
+        counts[number] = principal_components(scores[rows], explained=explained).count
     return counts
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
 from marey.locomotion._units import Unit
 from marey.skeleton import HUMAN, joint_frames
@@ -38,7 +38,7 @@ def foot_pitches(units: Sequence[Unit]) -> FloatArray:
     return np.clip(pitches, -MAX_PITCH_RAD, MAX_PITCH_RAD)
 
 
-def flat_frames(unit: Unit, side: int) -> FloatArray:
+def flat_frames(unit: Unit, side: int) -> BoolArray:
     """Whether the whole sole of a foot is down, at each frame ``(N,)``."""
     begin, end = FLAT[unit.gait]
     phases = (np.arange(unit.num_frames) / unit.num_frames - 0.5 * side) % 1.0

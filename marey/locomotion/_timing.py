@@ -147,7 +147,7 @@ def _glardon(steps: FloatArray, gaits: GaitArrays, style: int, run: int) -> Floa
     """
     speeds, slowest = gaits.speeds, float(gaits.slowest[style, run])
     fitted = (speeds >= slowest) & (speeds <= gaits.limits[run])
-    a, b = np.polyfit(speeds[fitted], steps[fitted], 1)
+    a, b = (float(c) for c in np.polyfit(speeds[fitted], steps[fitted], 1))
     joint = a * slowest + b
     factor = PATH_FACTORS[run]
     low = speeds ** (1.0 - STEP_POWER) * slowest**STEP_POWER / (factor * joint)

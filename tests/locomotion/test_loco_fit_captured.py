@@ -1,0 +1,172 @@
+"""Training on real captures: the figures of the specification, on trials of the shipped manifest and beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marey.cli import main
+from marey.locomotion import LocomotionModel, load_manifest, load_model
+from marey.locomotion._fit_capture import Captured, capture_units
+from marey.locomotion._fit_tree import column_weights, unit_table
+from marey.locomotion._metrics import UnitGroup, errors_of, leave_one_out, leave_speed_out, rms_degrees, widest_spread
+from marey.locomotion._metrics_fits import flat_synthesis, model_synthesis, pooled_fit
+from marey.locomotion._report import component_counts, held_out_cells
+from marey.locomotion._units import Unit
+from marey.locomotion._units_lent import common_line
+from marey.models import principal_components, sort_gaits, sort_subjects
+
+pytestmark = pytest.mark.mocap
+
+# rms over ten joints [degree] with every unit left out in turn, as measured for the specification, §3.9. Its groups
+# 104 (feet flip in most runs) and 127 (steps over obstacles) are left out of the manifest.
+LEFT_OUT = {
+    ("07", "walk"): 6.7, ("08", "walk"): 7.1, ("16", "walk"): 4.8, ("35", "walk"): 3.8, ("39", "walk"): 5.6,
+    ("35", "run"): 6.4, ("09", "run"): 5.5, ("16", "run"): 13.8,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model() -> LocomotionModel:
+    return load_model()
+
+
+@pytest.fixture(scope="module")
+def train(mocap: Path) -> Captured:
+    return capture_units(mocap / "cmu-bvh", load_manifest(), "train")
+
+
+@pytest.fixture(scope="module")
+def test(mocap: Path) -> Captured:
+    return capture_units(mocap / "cmu-bvh", load_manifest(), "test")
+
+
+def group_of(units: list[Unit], key: tuple[str, str]) -> list[Unit]:
+    return [unit for unit in units if (unit.subject, unit.gait) == key]
+
+
+def left_out(units: list[Unit], key: tuple[str, str], means):
+    line = common_line(unit_table([u for u in units if u.gait == key[1] and u.subject != key[0]], means), key[1])
+    return UnitGroup.of(group_of(units, key), means), pooled_fit(line)
+
+
+def test_the_shipped_model_was_fitted_on_these_units(model, train):
+    assert {unit.clip for unit in train.units} == set(model.info["clips"])
+    assert len(train.units) == model.info["num_units"] > 180
+    assert {r.reason for r in train.rejected} & {"far from the others"}
+
+
+def test_glardon_a7_units_sort_themselves_by_gait_and_person(model, train):
+    rows = unit_table(train.units, model.gaits.means)
+    scores = principal_components(rows.table, explained=0.95).scores(rows.table)
+    assert sort_gaits(scores, rows.speeds) == rows.gaits
+    walks = [i for i, gait in enumerate(rows.gaits) if gait == "walk" and rows.subjects[i] != "stride"]
+    examples: dict[str, int] = {}
+    for subject in dict.fromkeys(rows.subjects[i] for i in walks):
+        own = [n for n, i in enumerate(walks) if rows.subjects[i] == subject]
+        middle = scores[[walks[n] for n in own]].mean(axis=0)
+        examples[subject] = own[int(np.argmin([np.linalg.norm(scores[walks[n]] - middle) for n in own]))]
+    found = sort_subjects(scores[walks], examples)
+    right = np.mean([name == rows.subjects[i] for name, i in zip(found, walks, strict=True)])
+    assert right >= 0.95
+
+
+def test_glardon_a9_what_was_captured_is_given_back_within_its_spread(model, train):
+    synthesis = model_synthesis(model)
+    for key, limit in ((k, 0.7 if k[1] == "walk" else 0.8) for k in LEFT_OUT):
+        own = group_of(list(train.units), key)
+        spread = widest_spread(own)
+        if spread > 0.0:
+            assert np.mean(errors_of(synthesis, own)) <= limit * spread, key
+
+
+def test_glardon_a10_left_out_units_are_foretold(model, train, test):
+    units = [*train.units, *test.units]
+    for key, listed in LEFT_OUT.items():
+        group, fit = left_out(units, key, model.gaits.means)
+        errors = leave_one_out(group, fit)
+        assert rms_degrees(errors) <= listed + 0.5, key
+        spread = widest_spread(group.units)
+        if spread > 0.0:
+            assert np.mean(errors) <= 0.55 * spread, key
+
+
+def test_glardon_a11_the_first_components_are_speed(train, test):
+    """One component alone for 07 and 08; for 16 speed lies between the first two (0.62 and 0.54), together 0.82."""
+    for subject in ("07", "08", "16"):
+        group = UnitGroup.of(group_of([*train.units, *test.units], (subject, "walk")))
+        weights = np.tile(column_weights(), group.units[0].num_frames)
+        scores = principal_components(group.table, n_components=2, weights=weights).scores(group.table)
+        alone = max(abs(np.corrcoef(scores[:, i], group.speeds)[0, 1]) for i in (0, 1))
+        design = np.column_stack([np.ones(len(scores)), scores])
+        told = design @ np.linalg.lstsq(design, group.speeds, rcond=None)[0]
+        together = float(np.corrcoef(told, group.speeds)[0, 1])
+        assert (together if subject == "16" else alone) >= 0.75, subject
+
+
+def test_glardon_a12_levels_do_no_worse_than_a_flat_model(model, train, test):
+    units = [u for u in test.units if len(group_of(list(train.units), (u.subject, u.gait))) >= 4]
+    rows = {}
+    for key in {(u.subject, u.gait) for u in units}:
+        group = UnitGroup.of(group_of(list(train.units), key), model.gaits.means)
+        rows[key] = (group.table, group.speeds)
+    levels = np.mean(errors_of(model_synthesis(model), units))
+    flat = np.mean(errors_of(flat_synthesis(model, rows), units))
+    assert levels <= 1.05 * flat  # here they tie: one line per person and gait is nearly the same in both
+
+
+def test_glardon_a13_speeds_that_were_left_out_are_foretold(model, train, test):
+    units = [*train.units, *test.units]
+    for key in (("07", "walk"), ("08", "walk"), ("16", "walk"), ("39", "walk")):
+        group, fit = left_out(units, key, model.gaits.means)
+        usual = rms_degrees(leave_one_out(group, fit))
+        inner, outer = leave_speed_out(group, fit)
+        if inner:
+            assert rms_degrees(inner) <= 1.3 * usual, key
+        assert rms_degrees(outer) <= 2.0 * usual, key
+
+
+def test_glardon_a14_the_model_is_a_twentieth_of_its_units(model, train):
+    table = unit_table(train.units, model.gaits.means).table
+    main = principal_components(table, explained=0.95)
+    people = model.tree.people.values()
+    levels = sum(p.space.directions.nbytes + sum(f.space.directions.nbytes for f in p.leaves.values()) for p in people)
+    kept = 4 * (main.count + 1) * table.shape[1] + levels  # main components in single precision, as in the file
+    assert kept <= 0.05 * table.nbytes
+
+
+def test_trials_that_were_held_out_are_met_by_person_and_speed(model, test):
+    cells = held_out_cells(model, test.units)
+    assert len({cell.subject for cell in cells}) >= 6
+    assert sum(cell.num_units for cell in cells) == len(test.units)
+    by_gait = {gait: np.average([c.rms_deg for c in cells if c.gait == gait]) for gait in ("walk", "run")}
+    assert by_gait["walk"] < 7.0 and by_gait["run"] < 8.5
+    assert max(cell.rms_deg for cell in cells) < 15.0
+
+
+def test_more_people_need_more_components_but_ever_fewer(train):
+    counts = list(component_counts(train.units).values())
+    assert counts[0] < counts[-1] < 3 * counts[3]
+
+
+def test_the_verb_fits_and_judges_a_small_model(mocap, tmp_path, capsys):
+    manifest = tmp_path / "few.toml"
+    manifest.write_text(
+        '[[group]]\nsubject = "16"\ngait = "walk"\ntrain = ["16_15", "16_21"]\ntest = ["16_58"]\n'
+        '[[group]]\nsubject = "35"\ngait = "walk"\ntrain = ["35_01", "35_29"]\n'
+        '[[group]]\nsubject = "35"\ngait = "run"\ntrain = ["35_17", "35_21"]\n'
+        '[[group]]\nsubject = "09"\ngait = "run"\ntrain = ["09_01"]\n',
+        encoding="utf-8",
+    )
+    out, report = tmp_path / "few.safetensors", tmp_path / "few.json"
+    args = ["fit", "locomotion", str(mocap / "cmu-bvh"), "-o", str(out), "--manifest", str(manifest)]
+    assert main([*args, "--report", str(report), "--json", "--no-jumps"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["styles"] == ["16", "35", "09"] and facts["num_units"] > 8
+    judged = json.loads(report.read_text(encoding="utf-8"))
+    assert judged["num_test"] >= 2 and judged["cells"][0]["subject"] == "16"
+    model = load_model(out)
+    assert model.gaits.frequency_at(1.4, 0.0, model.weights()) == pytest.approx(0.93, rel=0.25)
