@@ -27,7 +27,8 @@ from marey.locomotion._transition_plan import leap_feet
 
 STATES: Final = ("neutral", "adapt", "blend-in", "jump", "blend-out", "restore")
 """The six states of [Glardon2005]_ §III.3.4."""
-SAME_PHASE: Final = 1e-3  # [-] of a cycle: a heel strike as good as exact
+SAME_PHASE: Final = 1e-3  # [-] of a cycle before a heel strike: as good as there
+LATE: Final = 0.05  # [-] of a cycle after it: not too late
 LONGEST_WAIT_S: Final = 20.0  # [s] beyond what was planned; then the jump is given up
 RESTORE_ACCELERATION: Final = 0.5  # [m/s²]
 SHORTEST_RESTORE_S: Final = 0.5  # [s]
@@ -137,8 +138,8 @@ class Machine:
     def takeoff(self) -> tuple[float, float] | None:
         """Where the take-off toe will be, or is ``(x, z)`` [m]; nothing unless a jump was asked for."""
         now = self._now
-        if isinstance(now.plan, LeapPlan) and now.feet is not None:
-            x, z = planted_toe(now.plan, now.feet, self._jumps.rest_heights_m(self.parameters.leg_length_m))
+        if isinstance(now.plan, LeapPlan):
+            x, z = planted_toe(now.plan, self._jumps.rest_heights_m(self.parameters.leg_length_m))
             return float(x), float(z)
         return None if now.request is None else now.request.takeoff
 
@@ -284,7 +285,7 @@ class Machine:
         if hertz <= 0.0:
             return inf
         strike = float(walker.events(now.speed, now.run)[4 * request.side])
-        missing = (strike - walker.phase + SAME_PHASE) % 1.0 - SAME_PHASE
+        missing = (strike - walker.phase + LATE) % 1.0 - LATE
         if missing <= SAME_PHASE and rest <= NEARLY_S:
             return 0.0
         return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
@@ -299,7 +300,13 @@ class Machine:
         place, heading = walker.position, walker.heading_rad
         if request.kind != "standing":
             leap = leap_for(
-                walker, self._jumps, request, self.parameters.speed, position=place, heading_rad=heading
+                walker,
+                self._jumps,
+                request,
+                self.parameters.speed,
+                position=place,
+                heading_rad=heading,
+                phase=walker.phase,
             )  # fmt: skip
             return leap, leap_feet(leap)
         stand = BodyFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))

@@ -13,12 +13,11 @@ from marey.locomotion._controller import MareyWarning
 from marey.locomotion._machine_parts import JumpBook, Walker, frozen_gait
 from marey.locomotion._machine_request import JumpRequest
 from marey.locomotion._model import EFFECTORS
-from marey.locomotion._profile import FrequencyTable, plan_profile
+from marey.locomotion._profile import FrequencyTable, HasFrequency, plan_profile
 from marey.locomotion._runup import approach_speed, change_speed, plan_run_up
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, JumpClip, effectors, forward
-from marey.locomotion._transition_feet import Feet
-from marey.locomotion._transition_plan import leap_feet, plan_leap
+from marey.locomotion._transition_clip import RIGHT, JumpClip, forward
+from marey.locomotion._transition_plan import held_foot, plan_leap
 
 STILL: Final = 0.05  # [m/s] slower than this is standing
 SHORTEST_RAMP_S: Final = 0.4  # [s] of a change of turn rate
@@ -41,7 +40,7 @@ class Approach:
     def start(self, walker: Walker) -> None:
         """Let the walker change its parameters accordingly, and hold its style and size."""
         turn = walker.parameters.turn_rate
-        if _is_steady(walker, self.speed, self.run):
+        if self.request.takeoff is None and _is_steady(walker, self.speed, self.run):
             return
         walker.go_to(walker.parameters._replace(speed=self.speed, run=self.run, turn_rate=0.0), self.duration_s)
         if self.knots is not None and self.duration_s > 0.0:
@@ -131,7 +130,8 @@ def _goal(walker: Walker, jumps: JumpBook, request: JumpRequest) -> tuple[float,
 
 def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach:
     """A speed profile whose last heel strike puts the take-off toe on its place."""
-    now, run, table = walker.parameters, _share(request), FrequencyTable.of(walker.frequency)
+    now, run = walker.parameters, _share(request)
+    table = FrequencyTable.of(walker if isinstance(walker, HasFrequency) else walker.frequency)
     assert request.takeoff is not None
     heading = walker.heading_rad + 0.5 * SHORTEST_RAMP_S * now.turn_rate  # once the turn has died out
     ahead = float((np.array(request.takeoff) - walker.position) @ forward(heading))
@@ -154,21 +154,16 @@ def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach
 def takeoff_offset(walker: Walker, jumps: JumpBook, request: JumpRequest, speed: float) -> float:
     """How far the planted take-off toe will be ahead of the carriage at the heel strike [m]."""
     plan = leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
-    return float(planted_toe(plan, leap_feet(plan), jumps.rest_heights_m(walker.parameters.leg_length_m))[1])
+    return float(planted_toe(plan, jumps.rest_heights_m(walker.parameters.leg_length_m))[1])
 
 
-def planted_toe(plan: LeapPlan, feet: Feet, rest_heights: FloatArray) -> FloatArray:
-    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches.
-
-    The ankle is held where it strikes; the foot then turns as it lies when its toe comes down.
-    """
+def planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
+    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches."""
     ankle, toe = (0, 1) if plan.side == RIGHT else (2, 3)
-    strike = effectors(plan.skeleton, plan.frame(0.0))[ankle, [0, 2]]
-    down = effectors(plan.skeleton, plan.frame(float(feet.starts_s[toe, 0])))
-    along = down[toe, [0, 2]] - down[ankle, [0, 2]]
+    place, along = held_foot(plan)
     bone = float(np.linalg.norm(plan.skeleton.offsets[plan.skeleton.names.index(EFFECTORS[toe])]))
     reach = np.sqrt(max(bone**2 - float(rest_heights[ankle] - rest_heights[toe]) ** 2, 0.0))
-    return strike + reach * along / np.linalg.norm(along)
+    return place + reach * along
 
 
 def leap_for(
@@ -179,11 +174,13 @@ def leap_for(
     *,
     position: FloatArray,
     heading_rad: float,
+    phase: float | None = None,
 ) -> LeapPlan:
     """Plan the leap from a gait of a given speed [m/s] at a place ``(x, z)`` [m]."""
     gait = frozen_gait(walker, speed, _share(request))
     body = jumps.skeleton_for(walker.parameters.leg_length_m)
-    return plan_leap(body, gait, clip_for(walker, jumps, request), position, heading_rad, side=request.side)
+    clip = clip_for(walker, jumps, request)
+    return plan_leap(body, gait, clip, position, heading_rad, side=request.side, phase=phase)
 
 
 def clip_for(walker: Walker, jumps: JumpBook, request: JumpRequest) -> JumpClip:

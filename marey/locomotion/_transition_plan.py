@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._blend import Alignment
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, BodyFrame, Gait, JumpClip, effectors, ground_shift, placed
+from marey.locomotion._transition_clip import RIGHT, Gait, JumpClip, effectors, forward, ground_shift, placed
 from marey.locomotion._transition_feet import Feet, feet_of
+from marey.locomotion._transition_stance import (
+    HEEL_OFF,
+    STRIKE,
+    TOE_OFF,
+    TOE_STRIKE,
+    Stance,
+    gait_stance,
+    like_phase,
+    passing,
+    stance,
+)
 from marey.skeleton import Skeleton
 
-STRIKE, TOE_STRIKE, HEEL_OFF, TOE_OFF = range(4)
 LAST_PHASE: Final = 1.0  # [-] of a jump
-LATEST: Final = 0.4  # [-] of a window
-TRIES: Final = 8
-PASSING_POINTS: Final = 13
+LATEST: Final = 0.4  # [-] of a stance: a motion is entered no later
+SHORTEST: Final = 0.5  # [-] of a stance: nor left earlier
+EARLIEST: Final = -0.15  # [-] of a stance: nor earlier, while its foot still comes down
 NEARER: Final = 0.5  # [-] how much the swings of both motions are brought together; all of it makes the body hurry
-NEAR_M: Final = 1e-3
 
 
 def plan_leap(
@@ -30,6 +39,7 @@ def plan_leap(
     heading_rad: float,
     *,
     side: int = RIGHT,
+    phase: float | None = None,
     rate: str = "repaired",
     weight: str = "cubic",
 ) -> LeapPlan:
@@ -42,84 +52,82 @@ def plan_leap(
         position: the gait's carriage ``(x, z)`` at the heel strike [m].
         heading_rad: direction of the approach and of the jump.
         side: take-off foot, 0 right or 1 left.
+        phase: of the gait now, near that of the heel strike; exactly that by default.
         rate: of the blend, ``"repaired"`` or ``"glardon"``.
         weight: of the blend, a name of ``WEIGHTS``.
     """
-    leaving, landing = gait_windows(gait.events, side)
-    ankle, other = (0, 2) if side == RIGHT else (2, 0)
-    jump_hz, start = 1.0 / jump.duration_s, np.array(position, dtype=np.float64)
-    entry = later_phase(skeleton, gait, leaving[STRIKE], jump, (jump.events[STRIKE], jump.events[TOE_OFF]), ankle)
-    land = (jump.events[4], min(jump.events[7], LAST_PHASE))
-    back = later_phase(skeleton, jump, land[0], gait, (landing[STRIKE], landing[TOE_OFF]), other)
-    into = Alignment(
-        (leaving[STRIKE], leaving[TOE_OFF]), (entry, jump.events[TOE_OFF]), gait.frequency_hz, jump_hz, rate
-    )
-    out = Alignment(land, (back, landing[TOE_OFF]), jump_hz, gait.frequency_hz, rate)
-    swings = (passing(skeleton, motion, at, other, ankle) for motion, at in ((gait, into.a), (jump, into.b)))
-    into = into.meeting(*swings, part=NEARER)
-    toe_off = into.duration_s
-    strike = toe_off + (land[0] - jump.events[TOE_OFF]) * jump.duration_s
-    held = effectors(skeleton, placed(gait.frame(into.a[0]), start, heading_rad))[ankle]
-    anchor = ground_shift(held, effectors(skeleton, jump.frame(entry))[ankle], heading_rad)
-    struck = effectors(skeleton, placed(jump.frame(land[0]), anchor, heading_rad))[other]
-    carriage = ground_shift(struck, effectors(skeleton, gait.frame(back))[other], heading_rad)
-    times = (toe_off, strike, strike + out.duration_s)
+    stances = _stances(skeleton, gait, jump, side)
+    into, out = lined_up(stances, gait, jump, side, phase, rate)
+    start, ahead = np.array(position, dtype=np.float64), forward(heading_rad)
+    off, on = stances.leaving, stances.landing
+    here = start + off.stride_m * (off.held - into.a[0]) * ahead
+    held = effectors(skeleton, placed(gait.frame(off.held), here, heading_rad))[off.ankle]
+    anchor = ground_shift(held, stances.push.foot, heading_rad)
+    struck = effectors(skeleton, placed(jump.frame(out.a[0]), anchor, heading_rad))[on.ankle]
+    carriage = ground_shift(struck, on.foot, heading_rad) - on.stride_m * (on.held - out.b[0]) * ahead
+    strike = into.duration_s + (out.a[0] - into.b[1]) * jump.duration_s
+    times = (into.duration_s, strike, strike + out.duration_s)
     return LeapPlan(skeleton, gait, jump, side, heading_rad, into, out, start, anchor, carriage, times, weight)
 
 
-class Played(Protocol):
-    """A gait or a jump: poses by phase."""
+class Stances(NamedTuple):
+    """Both motions on both feet: the gait leaves, the jump pushes off, the jump lands, the gait goes on."""
 
-    def frame(self, phase: float) -> BodyFrame:
-        """Pose at a phase."""
-        ...
+    leaving: Stance
+    push: Stance
+    land: Stance
+    landing: Stance
 
 
-def later_phase(
-    skeleton: Skeleton, first: Played, at: float, second: Played, window: tuple[float, float], ankle: int
-) -> float:
-    """Phase of the second motion, within its window, at which its body is as far over the foot as that of the first.
+def _stances(skeleton: Skeleton, gait: Gait, jump: JumpClip, side: int) -> Stances:
+    ankle, other = (0, 2) if side == RIGHT else (2, 0)
+    leaving, landing = gait_windows(gait.events, side)
+    flat = 0.5 * float(jump.events[TOE_STRIKE] + jump.events[HEEL_OFF])
+    return Stances(
+        gait_stance(skeleton, gait, leaving, ankle),
+        stance(skeleton, jump, ankle, flat),
+        stance(skeleton, jump, other, float(jump.events[4])),
+        gait_stance(skeleton, gait, landing, other),
+    )
 
-    A jump often comes down with the foot under the body, where a walk has it far ahead at the heel strike: the walk is
-    entered a little later then, or its body would have to hurry. Never before the window, and never past its middle.
+
+def lined_up(
+    stances: Stances, gait: Gait, jump: JumpClip, side: int, phase: float | None, rate: str
+) -> tuple[Alignment, Alignment]:
+    """Windows of both blends: the stance of the take-off foot, and of the landing foot.
+
+    [Glardon2005]_ §III.3.3 takes whole stances. The body of a jump may stand over its foot otherwise than that of the
+    gait at the same event, and would have to hurry or wait; so both windows begin and end where it stands alike. And
+    a jump's leg may swing later than a walk's: both swings are brought nearer, lest they meet in the ground.
     """
-    goal = _over_foot(skeleton, first.frame(at), ankle)
-    low, high = window[0], window[0] + LATEST * (window[1] - window[0])
-    below, above = (_over_foot(skeleton, second.frame(phase), ankle) - goal for phase in (low, high))
-    if below >= 0.0:
-        return low
-    if above <= 0.0:
-        return high
-    phase = low
-    for _ in range(TRIES):  # false position: the body moves over its foot almost evenly
-        phase = low - below * (high - low) / (above - below)
-        miss = _over_foot(skeleton, second.frame(phase), ankle) - goal
-        if abs(miss) < NEAR_M:
-            break
-        if miss < 0.0:
-            low, below = phase, miss
-        else:
-            high, above = phase, miss
-    return phase
+    leaving, landing = gait_windows(gait.events, side)
+    late = 0.0 if phase is None else (phase - leaving[STRIKE] + 0.5) % 1.0 - 0.5
+    hold, land = (jump.events[STRIKE], jump.events[TOE_OFF]), (jump.events[4], min(jump.events[7], LAST_PHASE))
+    whole, after = (leaving[STRIKE] + late, leaving[TOE_OFF]), (landing[STRIKE], landing[TOE_OFF])
+    entry = like_phase(stances.leaving, whole[0], stances.push, _part(hold, 0.0, LATEST))
+    left = like_phase(stances.push, hold[1], stances.leaving, _part(whole, SHORTEST, 1.0))
+    back = like_phase(stances.land, land[0], stances.landing, _part(after, EARLIEST, LATEST))
+    done = like_phase(stances.land, land[1], stances.landing, _part(after, SHORTEST, 1.0))
+    jump_hz = 1.0 / jump.duration_s
+    into = Alignment((whole[0], left), (entry, hold[1]), gait.frequency_hz, jump_hz, rate)
+    out = Alignment(land, (back, done), jump_hz, gait.frequency_hz, rate)
+    skeleton, feet = stances.push.skeleton, (stances.land.ankle, stances.push.ankle)
+    first, second = (passing(skeleton, motion, at, *feet) for motion, at in ((gait, into.a), (jump, into.b)))
+    return into.meeting(first, second, part=NEARER) if first < second else into, out
 
 
-def passing(skeleton: Skeleton, motion: Played, window: tuple[float, float], swinging: int, standing: int) -> float:
-    """Place in a window, 0 to 1, at which the swinging ankle passes the standing one; 0 or 1 where it does not.
-
-    Two motions whose legs swing together can be mixed; legs at different places of their swing meet in the ground.
-    """
-    places = np.linspace(0.0, 1.0, PASSING_POINTS)
-    feet = [effectors(skeleton, motion.frame(window[0] + p * (window[1] - window[0]))) for p in places]
-    ahead = np.array([foot[swinging, 2] - foot[standing, 2] for foot in feet])
-    if ahead[0] >= 0.0 or ahead.max() <= 0.0:
-        return 0.0 if ahead[0] >= 0.0 else 1.0
-    i = int(np.argmax(ahead > 0.0))
-    return float(places[i - 1] - ahead[i - 1] * (places[i] - places[i - 1]) / (ahead[i] - ahead[i - 1]))
+def held_foot(plan: LeapPlan) -> tuple[FloatArray, FloatArray]:
+    """Where the take-off ankle is held ``(x, z)`` [m], and the unit direction in which the foot points."""
+    off = _stances(plan.skeleton, plan.gait, plan.jump, plan.side).leaving
+    here = plan.start + off.stride_m * (off.held - plan.into.a[0]) * forward(plan.heading_rad)
+    feet = effectors(plan.skeleton, placed(plan.gait.frame(off.held), here, plan.heading_rad))[:, [0, 2]]
+    along = feet[off.ankle + 1] - feet[off.ankle]
+    return feet[off.ankle], along / np.linalg.norm(along)
 
 
-def _over_foot(skeleton: Skeleton, frame: BodyFrame, ankle: int) -> float:
-    """How far the root is ahead of an ankle [m]; frames look along +Z."""
-    return float(frame.root[2] - effectors(skeleton, frame)[ankle, 2])
+def _part(window: tuple[float, float], start: float, stop: float) -> tuple[float, float]:
+    span = window[1] - window[0]
+    return window[0] + start * span, window[0] + stop * span
 
 
 def gait_windows(events: FloatArray, side: int) -> tuple[FloatArray, FloatArray]:
@@ -156,7 +164,8 @@ def leap_feet(plan: LeapPlan) -> Feet:
     heel_off = entering(plan.into.shared(leaving[HEEL_OFF], jump[HEEL_OFF]))
     toe_on = entering(plan.into.shared(leaving[TOE_STRIKE], jump[TOE_STRIKE]))
     toe_down = leaving_at(plan.out.shared(jump[5], landing[TOE_STRIKE]))
-    heel_up = leaving_at(plan.out.shared(jump[6], landing[HEEL_OFF]))
+    heel_up = leaving_at(plan.out.shared(jump[6], landing[HEEL_OFF])) if landing[HEEL_OFF] < plan.out.b[1] else np.inf
+    toe_up = end if landing[TOE_OFF] <= plan.out.b[1] else np.inf
     spans = {
         own[0]: [(-np.inf, heel_off), (later(leaving[STRIKE] + 1.0), np.inf)],
         own[1]: [(toe_on, toe_off), (later(leaving[TOE_STRIKE] + 1.0), np.inf)],
@@ -167,7 +176,7 @@ def leap_feet(plan: LeapPlan) -> Feet:
         ],
         other[1]: [
             (-np.inf, before(landing[TOE_OFF] - 1.0)),
-            (toe_down, end),
+            (toe_down, toe_up),
             (later(landing[TOE_STRIKE] + 1.0), np.inf),
         ],
     }

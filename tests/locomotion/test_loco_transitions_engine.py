@@ -141,6 +141,17 @@ def test_glardon_a36_joints_turn_no_faster_than_in_both_motions(model, jumps, ki
 
 
 @pytest.mark.parametrize(("kind", "length", "foot"), LEAPS)
+def test_the_body_neither_hurries_nor_waits_in_a_blend(model, jumps, kind, length, foot):
+    engine = started(model, kind)
+    speed = jumps.run_up(kind, length, model.leg_length_m)[0]
+    plan, _ = engine.jumper.preview(length, kind, speed, foot=foot)
+    roots = np.array([plan.frame(t).root[2] for t in np.arange(0.0, plan.duration_s, 1.0 / RATE)])
+    forward = np.diff(roots) * RATE
+    assert forward.min() > 0.6 * speed
+    assert forward.max() < 1.75 * speed
+
+
+@pytest.mark.parametrize(("kind", "length", "foot"), LEAPS)
 def test_swinging_feet_stay_above_the_ground_while_two_motions_are_mixed(model, jumps, kind, length, foot):
     engine = started(model, kind)
     speed = jumps.run_up(kind, length, model.leg_length_m)[0]
