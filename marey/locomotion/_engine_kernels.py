@@ -36,6 +36,7 @@ TICKS = 6  # landings farther away than so many are told as if nothing changed a
 SEEN_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.45  # [s] a small step on the spot
+PAUSE_S = 0.1  # [s] on both feet before the next
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
 ODD = 0.035  # of the leg: feet farther than this from where they stand at ease step there
 ENDS = ((0, 2), (1, 3), (4, 6), (5, 7))  # first and last event of each effector's plant
@@ -258,7 +259,8 @@ def stand(plan: Plan, walker: Walker) -> None:
     clock, settling = walker.clock, walker.settling
     if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
         settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
-    if settling[FOOT] < 0.0 and settling[TRIED] < 3.0:
+    calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
+    if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
         choose_settling(walker)
     for e in range(4):
         walker.held[e] = int(settling[FOOT]) != e // 2

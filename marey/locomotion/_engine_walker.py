@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from marey.locomotion._engine_kernels import Plan, Walker
     from marey.locomotion._pose_kernels import Build
 
+NEW_SETTLING: Final = np.array(
+    [-1.0, -10.0, 3.0, 0.0, 1.0]
+)  # no foot steps, none did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
@@ -149,7 +152,7 @@ class GaitWalker:
         arrays, at = self._arrays, np.asarray(position, dtype=np.float64)
         self._restart_plan()
         arrays.clock[3:7] = phase, at[0], at[1], heading_rad
-        arrays.settling[:] = -1.0, 0.0, 3.0, 0.0, 1.0
+        arrays.settling[:] = NEW_SETTLING
         self._refresh(0.0)
         self.frame()
         arrays.feet[:] = arrays.ease
@@ -285,8 +288,7 @@ def blank_walkers(num_parameters: int, *batch: int) -> Walker:
         return np.zeros((*batch, *shape))
 
     held = np.zeros((*batch, 4), dtype=np.bool_)
-    settling = zeros(5)
-    settling[..., 0], settling[..., 2], settling[..., 4] = -1.0, 3.0, 1.0
+    settling = zeros(5) + NEW_SETTLING
     points = zeros(4, 3)
     return Walker(
         zeros(7),

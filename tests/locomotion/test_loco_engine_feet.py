@@ -211,3 +211,14 @@ def test_a_settling_foot_in_the_air_makes_the_first_step(model):
         turn = geodesic_distance(engine.raw_pose().rotations, last.rotations)
         assert np.max(turn) < np.radians(8.0)
         last = engine.raw_pose()
+
+
+def test_who_grows_while_it_stands_keeps_to_the_ground(model):
+    engine = Engine(model, leg_length_m=0.7)
+    engine.set(leg_length_m=1.1, over_s=2.0)
+    motion = engine.run(4.0, RATE_HZ)
+    down = np.asarray(motion.contacts.active)
+    assert (down[:, :2].any(axis=1) | down[:, 2:].any(axis=1)).all()
+    assert down.mean() > 0.5
+    assert down[-20:].all()
+    assert engine.state == "standing"
