@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.dynamics._spatial_kernels import minus, plus
-from marey.lie._rotation_kernels import exp, multiply
+from marey.lie._rotation_kernels import Vector, exp, multiply, rotate
 from marey.locomotion._foot_kernels import (
     ORIGIN,
     WORLD,
@@ -18,6 +18,7 @@ from marey.locomotion._foot_kernels import (
     get4,
     leg_extension,
     leg_frames,
+    norm,
     pose_leg,
     yaw,
 )
@@ -28,18 +29,21 @@ from marey.locomotion._plant_columns import (
     ANKLE_BARRED,
     ANKLE_HELD,
     DROP_PART,
+    GOAL_T,
     LEAVE_M,
     LET_GO,
     LEVEL,
     LOWEST_A,
     LOWEST_T,
     NEED,
+    RISEN,
     ROLL_IN_S,
     SEEN_M,
     SEEN_S,
     SETTLE,
     SETTLE_S,
     SHIFT_A,
+    SHOWN_M,
     SINK,
     TARGET,
     TILT,
@@ -75,7 +79,7 @@ def guide_foot(
     if row[ALIVE] == 0.0:
         row[LOWEST_A], row[LOWEST_T] = UNSEEN_M, UNSEEN_M
     let_back(row)
-    let_leave(row, scale)
+    let_leave(row, foot, floor_y, scale, legs)
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
     rolling = is_rolling(row, ankle_down, toe_down, dt)
     toe_down = toe_down and not rolling
@@ -115,8 +119,7 @@ def guide_foot(
     hip = get3(row, ORIGIN)
     weight = 1.0
     if toe_down:  # the more the raw heel has risen, the more the heel rises instead
-        risen = LEAVE_M * scale if not ankle_down else p_ankle[1] - row[LOWEST_A]
-        weight = min(1.0, max(0.0, 1.5 * (1.0 - risen / (LEAVE_M * scale))))
+        weight = min(1.0, max(0.0, 1.5 * (1.0 - row[RISEN] / (LEAVE_M * scale)))) if ankle_down else 0.0
     weight *= 1.0 - row[SETTLE] / SETTLE_S
     if not held:
         early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
@@ -157,12 +160,14 @@ def guide_feet(
 
 
 @kernel
-def foot_flags(row: FloatArray, foot: int, miss: float) -> int:
-    """Bits of one foot: what is held, and whether the ankle missed its target."""
+def foot_flags(row: FloatArray, foot: int, ankle: Vector, miss: float) -> int:
+    """Bits of one foot: what is held and where it should be, and whether the ankle missed its target."""
     flags = 0
-    if row[ANKLE_HELD] > 0.0:
+    f0 = minus(get3(row, ORIGIN + 33), get3(row, ORIGIN + 22))
+    toe = plus(ankle, rotate(get4(row, TURN), f0))
+    if row[ANKLE_HELD] > 0.0 and miss < SHOWN_M:
         flags |= 1 << (2 * foot)
-    if row[TOE_HELD] > 0.0:
+    if row[TOE_HELD] > 0.0 and norm(minus(toe, get3(row, GOAL_T))) < SHOWN_M:
         flags |= 2 << (2 * foot)
     if miss > SEEN_M:
         flags |= 16 << foot
@@ -201,5 +206,5 @@ def plant_step(
         turn, ground = get4(row, TURN), floor_y + row[LEVEL]
         ankle, miss = pose_leg(row, foot, get3(row, TARGET), turn, legs, rotations)
         bend_toes(row, foot, ankle, turn, ground, dt, scale, legs, rotations)
-        flags |= foot_flags(row, foot, miss)
+        flags |= foot_flags(row, foot, ankle, miss)
     return flags

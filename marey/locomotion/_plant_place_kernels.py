@@ -37,6 +37,8 @@ from marey.locomotion._plant_columns import (
     SINK_S,
     SWING_PART,
     TILT,
+    TIPTOE,
+    TIPTOE_M,
     TOE_AHEAD,
     TOE_HELD,
     TURN_BACK,
@@ -125,6 +127,13 @@ def set_level(row: FloatArray, level: float, next_s: float, ease_s: float, dt: f
 
 
 @kernel
+def tiptoe(rise: float, whole: float) -> float:
+    """How far [m] a held toe goes up with its raw one: hardly near the ground, all the way from ``whole`` on."""
+    x = min(1.0, max(0.0, rise / whole))
+    return max(0.0, rise) * x * x * (3.0 - 2.0 * x)
+
+
+@kernel
 def place_foot(
     row: FloatArray, foot: int, ankle: Vector, toe: Vector, f: Vector, W_ankle: Quaternion, ankle_down: bool,
     toe_down: bool, ankle_s: float, toe_s: float, landing: FloatArray, options: PlantOptions, dt: float, floor_y: float,
@@ -141,13 +150,14 @@ def place_foot(
         row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SINK], dt)
     if ankle_down:
         row[GOAL_A + 1] = low_a + row[RISE]
-        row[GOAL_T + 1] = low_t + row[RISE]
         placed = get3(row, GOAL_A)
+        if toe_down:
+            set3(row, GOAL_T, plus(placed, f))
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
         follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
         return placed
     if toe_down:
-        row[GOAL_T + 1] = low_t + row[RISE]
+        row[GOAL_T + 1] = low_t + row[RISE] + tiptoe(row[TIPTOE], TIPTOE_M * scale)
         placed = minus(get3(row, GOAL_T), f)
         follow3(row, SHIFT_T, minus(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)

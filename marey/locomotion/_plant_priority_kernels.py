@@ -26,7 +26,7 @@ def plant_step_priority(
         turn, ground = get4(row, TURN), floor_y + row[LEVEL]
         ankle, miss = pose_leg_priority(row, foot, get3(row, TARGET), turn, scale, legs, rotations)
         bend_toes(row, foot, ankle, turn, ground, dt, scale, legs, rotations)
-        flags |= foot_flags(row, foot, miss)
+        flags |= foot_flags(row, foot, ankle, miss)
     return flags
 
 

@@ -8,30 +8,38 @@ from marey.base import FloatArray, kernel
 from marey.dynamics._spatial_kernels import minus, plus, times
 from marey.lie._rotation_kernels import Vector, log, rotate
 from marey.locomotion._foot_kernels import ORIGIN, arc, get3, heel_angle, leg_extension, norm, set3, unit, yaw
+from marey.locomotion._plant_arrays import Legs
 from marey.locomotion._plant_columns import (
     ANKLE_BARRED,
     ANKLE_HELD,
     CLOSE_M,
     DROP,
+    DROP_MPS,
     FASTEST_MPS,
     FINAL,
     FORCED_RAD,
     GOAL_T,
     HALF_LIFE_S,
+    HEEL_M,
+    LAG_M,
     LEAVE_M,
     LET_GO,
+    LEVEL,
     LOST_M,
     LOWEST_A,
     LOWEST_T,
     MARGIN_RAD,
+    RISEN,
     ROLL_S,
     SHIFT_A,
-    SLACK,
+    SHIFT_T,
     STEEP_RAD,
     TARGET,
     TILT,
+    TIPTOE,
     TOE_BARRED,
     TOE_HELD,
+    TOE_M,
     TURN_BACK,
     TWIST_RAD,
     UNSEEN_M,
@@ -57,11 +65,12 @@ def lowered(body: FloatArray, needed: float, most: float, dt: float) -> float:
     away, rate = body[DROP] - needed, body[DROP + 1]
     j = rate + omega * away
     fade = 2.718281828459045 ** (-omega * dt)
-    drop = min(most, needed + (away + j * dt) * fade)
+    drop = needed + (away + j * dt) * fade
     body[DROP + 1] = (rate - j * omega * dt) * fade
     if drop < needed:
         drop = needed
         body[DROP + 1] = max(body[DROP + 1], 0.0)
+    drop = min(most, min(drop, body[DROP] + DROP_MPS * dt))
     body[DROP] = drop
     return drop
 
@@ -95,10 +104,10 @@ def raise_heel(row: FloatArray, hip: Vector, reach: float) -> float:
 
 
 @kernel
-def has_risen(row: FloatArray, lowest: int, height: float, down: bool, scale: float) -> bool:
-    """Whether the raw path of an effector that was held has risen since it was lowest."""
+def risen(row: FloatArray, lowest: int, height: float, rest_y: float, down: bool) -> float:
+    """How far [m] the raw path of a held effector is over its rest height, or over its lowest point if that is more."""
     row[lowest] = min(row[lowest], height) if down else UNSEEN_M
-    return down and height - row[lowest] > LEAVE_M * scale
+    return height - max(row[lowest], rest_y) if down else 0.0
 
 
 @kernel
@@ -110,14 +119,17 @@ def let_back(row: FloatArray) -> None:
 
 
 @kernel
-def let_leave(row: FloatArray, scale: float) -> None:
-    """Let go of a heel, or of a toe that stands alone, whose raw one rises."""
+def let_leave(row: FloatArray, foot: int, floor_y: float, scale: float, legs: Legs) -> None:
+    """Let go of a heel, or of a toe that stands alone, whose raw one has left; a toe that lags behind leaves sooner."""
     ankle_was, toe_was = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
-    heel_rises = has_risen(row, LOWEST_A, row[ORIGIN + 23], ankle_was, scale)
-    toe_rises = has_risen(row, LOWEST_T, row[ORIGIN + 34], toe_was, scale)
-    if heel_rises and toe_was:
+    ground = floor_y + row[LEVEL]
+    heel = risen(row, LOWEST_A, row[ORIGIN + 23], ground + scale * legs.rest[2 * foot], ankle_was)
+    toe = risen(row, LOWEST_T, row[ORIGIN + 34], ground + scale * legs.rest[2 * foot + 1], toe_was)
+    row[RISEN], row[TIPTOE] = heel, toe
+    if toe_was and heel > HEEL_M * scale:
         row[ANKLE_BARRED] = 1.0
-    if toe_rises and not ankle_was:
+    lag = sqrt(row[SHIFT_T] * row[SHIFT_T] + row[SHIFT_T + 2] * row[SHIFT_T + 2])
+    if not ankle_was and toe > (LEAVE_M if lag > LAG_M * scale else TOE_M) * scale:
         row[TOE_BARRED] = 1.0
 
 
@@ -131,8 +143,7 @@ def let_go(row: FloatArray, drop: float, dt: float, ease_s: float) -> None:
         row[ANKLE_BARRED], row[ANKLE_HELD], row[TURN_BACK] = 1.0, 0.0, ROLL_S
     ankle_down, toe_down = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     on_toe = toe_down and not ankle_down
-    own = norm(minus(get3(row, ORIGIN + 22), hip))  # a knee that bends takes the heel along
-    stretched = on_toe and raise_heel(row, hip, min(soft * reach, own + SLACK * reach)) > FORCED_RAD
+    stretched = on_toe and raise_heel(row, hip, soft * reach) > FORCED_RAD
     excess = norm(minus(get3(row, TARGET), hip)) - soft * reach
     if ankle_down and excess > LOST_M:
         row[ANKLE_BARRED] = 1.0

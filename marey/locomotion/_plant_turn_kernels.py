@@ -69,7 +69,7 @@ def foreseen_tilt(turned: Vector, flat: Vector, rise: float, done: float) -> Vec
     level = sqrt(1.0 - sine * sine)
     later = log(arc((level * ahead[0], sine, level * ahead[2]), unit(flat)))
     now = log(arc(unit(turned), unit(flat)))
-    w = done * done
+    w = done * done * done * done
     return plus(times(1.0 - w, later), times(w, now))
 
 
