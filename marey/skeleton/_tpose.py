@@ -6,6 +6,7 @@ one pose, frames of two skeletons can be compared joint by joint.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import permutations, product
 from typing import Final
 
@@ -35,7 +36,11 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     The trunk stays as it rests, once turned upright; thighs, shanks, upper arms and forearms are turned by the
     shortest arc, so a bone keeps the twist of its rest pose. A foot stays as it stands under an upright leg.
     """
-    roles = role_map(skeleton) if roles is None else roles
+    return _t_pose(skeleton, role_map(skeleton) if roles is None else roles)
+
+
+@lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
+def _t_pose(skeleton: Skeleton, roles: RoleMap) -> Pose:
     start = _start(skeleton, roles)
     positions, world = _place(skeleton, start)
     upright = _upright(positions, roles)
