@@ -16,7 +16,7 @@ from marey.locomotion._model import EFFECTORS
 from marey.locomotion._profile import FrequencyTable, HasFrequency, plan_profile
 from marey.locomotion._runup import approach_speed, change_speed, plan_run_up
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, JumpClip, forward
+from marey.locomotion._transition_clip import RIGHT, JumpClip, forward, mixed, placed
 from marey.locomotion._transition_plan import held_foot, plan_leap
 
 STILL: Final = 0.05  # [m/s] slower than this is standing
@@ -56,11 +56,17 @@ def plan_approach(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Appr
         InputError: there is no run-up within the limits; the message says what to change.
     """
     request = fitted(walker, jumps, request)
-    clip_for(walker, jumps, request).frame(0.0)  # takes milliseconds: now rather than at the take-off
+    ready(clip_for(walker, jumps, request))
     if request.kind == "standing":
         speed = walker.parameters.speed
         return Approach(request, 0.0, 0.0, abs(speed) / STOPPING if abs(speed) > NEAR else 0.0, 0.0)
     return _ramp(walker, jumps, request) if request.takeoff is None else _profiled(walker, jumps, request)
+
+
+def ready(clip: JumpClip) -> None:
+    """Play a frame, so that what is made or loaded at first use is there before the take-off."""
+    frame = clip.frame(0.0)
+    mixed(placed(frame, np.zeros(2), 0.0), frame, 0.5)
 
 
 def fitted(walker: Walker, jumps: JumpBook, request: JumpRequest) -> JumpRequest:

@@ -13,8 +13,10 @@ from marey.locomotion._model import EFFECTORS, EVENTS
 from marey.locomotion._transition_clip import BodyFrame, effectors
 from marey.skeleton import Skeleton
 
-Spans = Mapping[int, Sequence[tuple[float, float]]]
-"""Plants of every effector, in time order: start and stop [s]; minus infinity for a foot that is down already."""
+Span = tuple[float, float]
+"""Start and stop of a plant [s]; minus infinity for a foot that is down already, plus for one that stays."""
+Spans = Mapping[int, Sequence[Span]]
+"""Plants of every effector, in time order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from marey.base import FloatArray
 from marey.locomotion._blend import Alignment
 from marey.locomotion._transition import LeapPlan
 from marey.locomotion._transition_clip import RIGHT, Gait, JumpClip, effectors, forward, ground_shift, placed
-from marey.locomotion._transition_feet import Feet, feet_of
+from marey.locomotion._transition_feet import Feet, Span, feet_of
 from marey.locomotion._transition_stance import (
     HEEL_OFF,
     STRIKE,
@@ -142,42 +142,45 @@ def leap_feet(plan: LeapPlan) -> Feet:
     While two motions are blended, an event that both have falls where :meth:`Alignment.shared` puts it; one that the
     gait alone has (the other foot's leaving, the next heel strike of a walk) falls where the gait has it.
     """
-    leaving, landing = gait_windows(plan.gait.events, plan.side)
-    jump, own = plan.jump.events, (0, 1) if plan.side == RIGHT else (2, 3)
-    other = (2, 3) if plan.side == RIGHT else (0, 1)
-    toe_off, strike, end = plan.times_s
+    own, other = ((0, 1), (2, 3)) if plan.side == RIGHT else ((2, 3), (0, 1))
+    spans = dict(zip((*own, *other), (*_own_spans(plan), *_other_spans(plan)), strict=True))
+    return feet_of(plan.skeleton, lambda t: plan.frame(t) if t < plan.duration_s else plan.after(t), spans)
 
-    def entering(p: float) -> float:
-        return plan.into.time_of(p)
 
-    def leaving_at(p: float) -> float:
-        return strike + plan.out.time_of(p)
+def _own_spans(plan: LeapPlan) -> tuple[list[Span], list[Span]]:
+    """Plants of the take-off foot's ankle and toe: this stance, and the next."""
+    events, jump = gait_windows(plan.gait.events, plan.side)[0], plan.jump.events
+    heel_off = plan.into.time_of(plan.into.shared(events[HEEL_OFF], jump[HEEL_OFF]))
+    toe_on = plan.into.time_of(plan.into.shared(events[TOE_STRIKE], jump[TOE_STRIKE]))
+    return (
+        [(-np.inf, heel_off), (_later(plan, events[STRIKE] + 1.0), np.inf)],
+        [(toe_on, plan.times_s[0]), (_later(plan, events[TOE_STRIKE] + 1.0), np.inf)],
+    )
 
-    def before(phase: float) -> float:
-        p = plan.into.places(phase, 0.0)[0]
-        return entering(p) if 0.0 < p < 1.0 else -np.inf
 
-    def later(phase: float) -> float:
-        p = plan.out.places(0.0, phase)[1]
-        return leaving_at(p) if p < 1.0 else end + (phase - plan.out.b[1]) / plan.gait.frequency_hz
+def _other_spans(plan: LeapPlan) -> tuple[list[Span], list[Span]]:
+    """Plants of the landing foot's ankle and toe: what is left of the last stance, the landing, and the next."""
+    events, jump, out = gait_windows(plan.gait.events, plan.side)[1], plan.jump.events, plan.out
+    strike, end = plan.times_s[1:]
+    toe_on = strike + out.time_of(out.shared(jump[5], events[TOE_STRIKE]))
+    heel_off = strike + out.time_of(out.shared(jump[6], events[HEEL_OFF])) if events[HEEL_OFF] < out.b[1] else np.inf
+    toe_off = end if events[TOE_OFF] <= out.b[1] else np.inf
+    left = [_earlier(plan, events[event] - 1.0) for event in (HEEL_OFF, TOE_OFF)]
+    return (
+        [(-np.inf, left[0]), (strike, heel_off), (_later(plan, events[STRIKE] + 1.0), np.inf)],
+        [(-np.inf, left[1]), (toe_on, toe_off), (_later(plan, events[TOE_STRIKE] + 1.0), np.inf)],
+    )
 
-    heel_off = entering(plan.into.shared(leaving[HEEL_OFF], jump[HEEL_OFF]))
-    toe_on = entering(plan.into.shared(leaving[TOE_STRIKE], jump[TOE_STRIKE]))
-    toe_down = leaving_at(plan.out.shared(jump[5], landing[TOE_STRIKE]))
-    heel_up = leaving_at(plan.out.shared(jump[6], landing[HEEL_OFF])) if landing[HEEL_OFF] < plan.out.b[1] else np.inf
-    toe_up = end if landing[TOE_OFF] <= plan.out.b[1] else np.inf
-    spans = {
-        own[0]: [(-np.inf, heel_off), (later(leaving[STRIKE] + 1.0), np.inf)],
-        own[1]: [(toe_on, toe_off), (later(leaving[TOE_STRIKE] + 1.0), np.inf)],
-        other[0]: [
-            (-np.inf, before(landing[HEEL_OFF] - 1.0)),
-            (strike, heel_up),
-            (later(landing[STRIKE] + 1.0), np.inf),
-        ],
-        other[1]: [
-            (-np.inf, before(landing[TOE_OFF] - 1.0)),
-            (toe_down, toe_up),
-            (later(landing[TOE_STRIKE] + 1.0), np.inf),
-        ],
-    }
-    return feet_of(plan.skeleton, lambda t: plan.frame(t) if t < end else plan.after(t), spans)
+
+def _earlier(plan: LeapPlan, phase: float) -> float:
+    """Time at which the gait before the leap has a phase [s]; minus infinity where that is past."""
+    p = plan.into.places(phase, 0.0)[0]
+    return plan.into.time_of(p) if 0.0 < p < 1.0 else -np.inf
+
+
+def _later(plan: LeapPlan, phase: float) -> float:
+    """Time at which the gait after the leap has a phase [s], if nothing is changed."""
+    p = plan.out.places(0.0, phase)[1]
+    if p < 1.0:
+        return plan.times_s[1] + plan.out.time_of(p)
+    return plan.duration_s + (phase - plan.out.b[1]) / plan.gait.frequency_hz
