@@ -26,8 +26,8 @@ def approach_profile(
     run, table, why = (1.0 if kind == "run" else 0.0), FrequencyTable.of(engine), "too slow"
     for speed in (approach_speed(now.speed, wanted, tolerance), wanted, wanted - tolerance, wanted + tolerance):
         for foot in feet if speed > 0.05 else ():
-            plan, planted = engine.jumper.preview(length_m, kind, speed, foot=foot)
-            reach = float(planted_toe(plan, planted, np.asarray(book.rest_heights_m(leg)))[1])
+            plan, _ = engine.jumper.preview(length_m, kind, speed, foot=foot)
+            reach = float(planted_toe(plan, np.asarray(book.rest_heights_m(leg)))[1])
             strike = float(plan.gait.events[0 if foot == "right" else 4]) % 1.0
             profile = plan_profile(
                 table, now.speed, speed, ahead_m - reach, engine.phase % 1.0, run=(now.run, run), foot=strike
