@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-
-SEARCH_S: Final = 0.08  # [s] how far the end of a cycle may slide to meet its start; [Glardon2005]_ is silent
 
 
 class Cycle(NamedTuple):
@@ -70,15 +68,3 @@ def resampled(cycle: Cycle, phases: FloatArray) -> Cycle:
     root = cycle.root[low] + part[:, None] * (cycle.root[low + 1] - cycle.root[low])
     wxyz = SO3(cycle.wxyz[low]).slerp(SO3(cycle.wxyz[low + 1]), part[:, None]).wxyz
     return Cycle(root, wxyz)
-
-
-def smoothed(cycle: Cycle, harmonics: int) -> Cycle:
-    """Keep the first harmonics of a cycle without its end frame; rotations as quaternions of steady sign."""
-    wxyz = SO3(cycle.wxyz).continuous().wxyz
-    return Cycle(_harmonics(cycle.root, harmonics), SO3(_harmonics(wxyz, harmonics)).wxyz)
-
-
-def _harmonics(values: FloatArray, count: int) -> FloatArray:
-    spectrum = np.fft.rfft(values, axis=0)
-    spectrum[count + 1 :] = 0.0
-    return np.fft.irfft(spectrum, len(values), axis=0)

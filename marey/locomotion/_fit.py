@@ -22,7 +22,7 @@ from marey.locomotion._model import EFFECTORS, GAITS, TIMINGS, GaitArrays, Locom
 from marey.locomotion._model_file import HUMAN_LEG, rounded
 from marey.locomotion._segment import NUM_FRAMES
 from marey.locomotion._timing import gait_tables
-from marey.locomotion._units import Unit, mean_rotations
+from marey.locomotion._units import Unit, far_rotations, mean_rotations
 from marey.locomotion._units_lent import UnitTable, common_line, lent_units
 from marey.skeleton import HUMAN, joint_positions
 
@@ -53,7 +53,8 @@ def fit_locomotion(
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
     model = fit_units(captured.units, plan.default_style)
-    model = replace(model, info={**model.info, **capture_facts(captured)})
+    facts = {**capture_facts(captured), "audit": audit(captured.units, model.gaits.means)}
+    model = replace(model, info=facts)
     if not jumps:
         return model
     return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
@@ -67,6 +68,13 @@ def capture_facts(captured: Captured) -> dict[str, Any]:
         "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
         "notes": list(captured.notes),
     }
+
+
+def audit(units: Sequence[Unit], means: FloatArray) -> list[str]:
+    """Joints of the units for which lines may not replace arcs, one sentence each."""
+    table = unit_table(units, means).table.reshape(len(units), units[0].num_frames, -1)
+    found = far_rotations(table, HUMAN.names)
+    return [f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in found.items()]
 
 
 def fit_units(

@@ -126,23 +126,26 @@ def _unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int, lande
     part = (opposite - start) / (stop - start)
     even = _rolled(resampled(closed(*straight), warped_phases(num_frames, part)), cycle.side)
     root = centred(even.root) - np.array([0.0, _floor(body, cut), 0.0])
-    duration = (stop - start) / body.rate_hz
-    chord = smooth.root_positions[stop] - smooth.root_positions[start]
-    speed = float(np.hypot(chord[0], chord[2])) / duration
     return Unit(
         root / performer_leg(body.skeleton),
         even.wxyz,
         "",
         "",
         0.0,
-        cycle.speed_mps if cycle.is_treadmill else speed,
+        cycle.speed_mps if cycle.is_treadmill else _path_speed(smooth, start, stop),
         0.0,
-        duration,
+        (stop - start) / body.rate_hz,
         start=start,
         stop=stop,
         side=cycle.side,
         opposite=part if cycle.side == "right" else 1.0 - part,
     )
+
+
+def _path_speed(motion: Motion, start: int, stop: int) -> float:
+    """Distance over ground between two frames by the time between them [m/s]."""
+    chord = motion.root_positions[stop] - motion.root_positions[start]
+    return float(np.hypot(chord[0], chord[2])) * motion.rate_hz / (stop - start)
 
 
 def _rolled(cycle: Cycle, side: str) -> Cycle:

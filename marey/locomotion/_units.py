@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3, frechet_mean
 from marey.skeleton import Skeleton, joint_positions
+
+NEAR_RAD: Final = float(np.deg2rad(5.0))  # axes of smaller rotations are noise
+FAR_RAD: Final = float(np.deg2rad(90.0))
+SPREAD_RAD: Final = float(np.deg2rad(20.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +60,32 @@ def unwrapped(logs: FloatArray) -> FloatArray:
         size = np.linalg.norm(out[i][far], axis=-1, keepdims=True)
         out[i][far] *= 1.0 - 2.0 * np.pi / size
     return out
+
+
+def far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Joints for which lines may not replace arcs: largest angle and largest angle between axes [rad], by name.
+
+    Linear operations on rotation vectors are safe while these are short or nearly parallel ([Glardon2005]_ §II.2.2);
+    a joint is told when its vectors exceed 90° and their axes differ by more than 20° at one frame.
+
+    Args:
+        table: ``(n, N, D)`` rows of units.
+        names: ``(J,)`` of the joints.
+    """
+    logs = table[..., 3:].reshape(*table.shape[:2], len(names), 3)
+    sizes = np.linalg.norm(logs, axis=-1)
+    spread = np.max([_axis_spread(logs[:, f], sizes[:, f]) for f in range(table.shape[1])], axis=0)
+    largest = sizes.max(axis=(0, 1))
+    told = (largest > FAR_RAD) & (spread > SPREAD_RAD)
+    return {names[j]: (float(largest[j]), float(spread[j])) for j in np.flatnonzero(told).tolist()}
+
+
+def _axis_spread(logs: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Largest angle ``(J,)`` [rad] between the axes of rotation vectors ``(n, J, 3)``, whichever way they turn."""
+    axes = logs / np.maximum(sizes[..., None], 1e-12)
+    across = np.abs(np.einsum("aji,bji->abj", axes, axes))
+    both = (sizes[:, None] > NEAR_RAD) & (sizes[None] > NEAR_RAD)
+    return np.arccos(np.clip(np.where(both, across, 1.0), -1.0, 1.0)).max(axis=(0, 1))
 
 
 def rows_root(rows: FloatArray, leg_length_m: float) -> FloatArray:

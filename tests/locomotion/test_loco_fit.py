@@ -18,7 +18,7 @@ from marey.locomotion._manifest import TrialGroup
 from marey.locomotion._segment import clip_units, performer_leg, usual_cadence
 from marey.locomotion._segment_clean import mended, turn_speeds
 from marey.locomotion._segment_feet import foot_pitches, levelled
-from marey.locomotion._units import Unit, rows_root, rows_wxyz, unit_rows, unwrapped
+from marey.locomotion._units import Unit, far_rotations, rows_root, rows_wxyz, unit_rows, unwrapped
 from marey.models import sort_gaits, sort_subjects
 from marey.motion import Motion, place
 from marey.skeleton import HUMAN, joint_positions
@@ -216,6 +216,27 @@ def test_units_sort_by_gait_and_person(model, units, fitted):
     }
     found = sort_subjects(scores[walks], examples)
     assert np.mean([a == units[i].subject for a, i in zip(found, walks, strict=True)]) >= 0.8
+
+
+def test_units_of_25_frames_as_in_the_thesis_serve_as_well(model, units, fitted):
+    few = fit_units([replace(u, root=u.root[::2], wxyz=u.wxyz[::2]) for u in units])
+    assert few.gaits.base.shape[2] == 25
+    rows = few.gaits.row(1.4, 0.0, few.weights("35"))
+    wanted = fitted.gaits.row(1.4, 0.0, fitted.weights("35"))[::2]
+    off = (SO3(rows_wxyz(rows, few.gaits.means)).inverse() @ SO3(rows_wxyz(wanted, fitted.gaits.means))).angle()
+    assert np.rad2deg(off.max()) < 4.0
+    assert few.gaits.frequency_at(1.4, 0.0, few.weights()) == pytest.approx(
+        fitted.gaits.frequency_at(1.4, 0.0, fitted.weights()), rel=0.05
+    )
+
+
+def test_joints_whose_rotations_are_no_lines_are_told():
+    table = np.zeros((2, 4, 9))  # two units, four frames, root and two joints
+    table[0, :, 3], table[1, :, 3] = 1.8, 1.7  # far, but about one axis
+    table[0, 1, 6], table[1, 1, 7] = 1.8, 1.7  # far, about two
+    found = far_rotations(table, ("knee", "shoulder"))
+    assert list(found) == ["shoulder"]
+    assert found["shoulder"] == pytest.approx((1.8, np.pi / 2))
 
 
 def test_a_model_needs_walks_and_runs(units):
