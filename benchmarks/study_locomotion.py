@@ -177,10 +177,9 @@ def main() -> None:
     model = load_model()
     rows = compared(model, options.mocap)
     print_compared(rows)
-    print(f"\n{'clip':26s}{'m/s':>6s}{'valid':>7s}{'haste':>6s}{'fall m/s²':>12s}", end="")
-    print(
-        "".join(f"{f'{what}: raw':>7s}{'now':>6s}" for what in ("heel", "max", "toe", "max")) + "  mm a frame at 30 Hz"
-    )
+    print("\nslide [mm a frame at 30 Hz], raw and planted: mean and largest of heels, mean and largest of toes")
+    columns = "".join(f"{what:>13s}" for what in ("heel mean", "heel max", "toe mean", "toe max"))
+    print(f"{'clip':26s}{'m/s':>6s}{'valid':>7s}{'haste':>6s}{'fall m/s²':>12s}{columns}")
     table: list[dict[str, Any]] = []
     for clip in clips(model):
         if options.only in clip.name:
