@@ -13,6 +13,8 @@ from marey.locomotion._follow import Walked, follow, walk_sketch
 from marey.locomotion._jump_model import JumpModel
 from marey.locomotion._jump_runup import RunUpLaw
 from marey.locomotion._jump_unit import JumpUnit
+from marey.locomotion._machine import Machine
+from marey.locomotion._machine_request import JumpAnswer
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import load_model
 from marey.locomotion._obstacle import ObstacleCourse, add_obstacle, obstacle_course
@@ -66,9 +68,11 @@ __all__ = [
     "FrequencyTable",
     "GaitArrays",
     "JumpAction",
+    "JumpAnswer",
     "JumpModel",
     "JumpUnit",
     "LocomotionModel",
+    "Machine",
     "Manifest",
     "MareyWarning",
     "Obstacle",
