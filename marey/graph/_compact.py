@@ -13,6 +13,7 @@ from marey.graph._settings import GraphSettings
 from marey.graph._transitions import Transitions
 
 COST_FLOOR: Final = 1e-6
+EFFORT_UNIT: Final = 1e4  # [(N m)²] a walking body spends about this, so that a second of walking costs about one
 ROOM: Final = 64  # edges per phase that are made room for at first
 
 
@@ -31,20 +32,26 @@ class Ways:
 
 
 def pose_costs(database: Database, settings: GraphSettings) -> FloatArray:
-    """Cost ``(P,)`` of showing each pose: its effort over the median one, plus the price of time."""
-    typical = max(float(np.median(database.effort)), 1e-12)
+    """Cost ``(P,)`` [(100 N m)² s] of showing each pose: squared torques, plus the price of time."""
     seconds = 1.0 / database.rate_hz
-    return np.maximum(database.effort / typical * seconds + settings.effort_per_s * seconds, COST_FLOOR)
+    return np.maximum((database.effort / EFFORT_UNIT + settings.effort_per_s) * seconds, COST_FLOOR)
+
+
+def step_cost(database: Database, settings: GraphSettings) -> float:
+    """Median cost of a phase on one foot, or of any phase if there is none: what a step costs."""
+    sums = np.add.reduceat(pose_costs(database, settings), database.phases.start)
+    single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind]
+    return float(np.median(sums[single] if single.any() else sums))
 
 
 def transition_costs(database: Database, transitions: Transitions, settings: GraphSettings) -> FloatArray:
-    r"""Cost ``(E,)`` of each transition: :math:`-w_s \ln p`, with :math:`w_s` in median costs of a phase.
+    r"""Cost ``(E,)`` of each transition: :math:`w_0 - w_s \ln p`, both in costs of a step.
 
-    The source maximises a sum of probabilities, which no shortest way can do; this is the form that adds up.
+    The source maximises a sum of probabilities, which no shortest way can do; this is the form that adds up. The fixed
+    price :math:`w_0` is ours: without it ways go over from clip to clip several times in a step.
     """
-    cost = pose_costs(database, settings)
-    sums = np.add.reduceat(cost, database.phases.start)
-    return -settings.transition_weight * float(np.median(sums)) * np.log(transitions.probability)
+    price = settings.transition_price + settings.transition_weight * transitions.distance / transitions.scale
+    return step_cost(database, settings) * price
 
 
 def cull_transitions(database: Database, transitions: Transitions, settings: GraphSettings) -> Ways:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.blending import hold_plants
-from marey.dynamics import Body, inverse_dynamics
-from marey.graph._events import PICKED, split_picks
+from marey.dynamics import Body
+from marey.graph._database_clip import ClipTask, PreparedClip, Run
 from marey.graph._settings import GraphSettings
-from marey.kinematics import retarget
-from marey.motion import Motion, Phase, Plant, contact_phases, lowpass, mirror, resample, with_contacts
-from marey.skeleton import role_map
+from marey.lie import SO3
+from marey.motion import Motion, Phase, Plant
 
 Progress = Callable[[int, int], None]
 LAST: Final = -1  # no next phase
-GROUNDED: Final = ("left", "right", "double", "flight")
+TORQUE_SCORES: Final = 24  # numbers that stand for the torques of a pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +35,7 @@ class Database:
     clip: IntArray  # (P,)
     phase: IntArray  # (P,) number of the phase; every pose belongs to one
     phases: PhaseTable
+    torque: FloatArray  # (P, TORQUE_SCORES) [N m] torques of the joints in their main directions
     notes: tuple[str, ...] = ()
 
     @property
@@ -46,8 +45,6 @@ class Database:
 
     def motion(self, start: int, stop: int) -> Motion:
         """Poses ``start`` to ``stop`` (not included) of one clip as a motion."""
-        from marey.lie import SO3
-
         return Motion(self.body.skeleton, self.rate_hz, self.roots[start:stop], SO3(self.wxyz[start:stop]))
 
 
@@ -78,117 +75,109 @@ def prepare(
 ) -> Database:
     """Make clips ready for a graph ([Safonova2006]_ F2, F3).
 
-    Lost bones are put back, clips of another skeleton are retargeted to that of the first, all are low-passed, their
-    planted feet held still, resampled, and cut where a foot lands, leaves, or a hand picks something up.
+    Lost bones are put back, clips of another skeleton are retargeted to that of the first, arms-out poses at the ends
+    are cut away, all clips are low-passed, their planted feet held still (a foot that pivots is lifted for that time),
+    resampled, and cut where a foot lands, leaves, a hand picks something up or the body comes to stand.
 
     Args:
         motions: clips; the first gives the body.
         settings: thresholds.
-        behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump" or "walk".
+        behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump", "run" or "walk".
         on_progress: called with how many clips are done, of how many.
 
     Raises:
         InputError: no clip has two phases.
     """
     settings = GraphSettings() if settings is None else settings
+    tasks = clip_tasks(motions, settings, behaviours)
+    done: list[PreparedClip] = []
+    for number, task in enumerate(tasks):
+        done.append(task())
+        if on_progress is not None:
+            on_progress(number + 1, len(tasks))
+    return gather(done, tasks[0].body, settings)
+
+
+def clip_tasks(
+    motions: Sequence[Motion], settings: GraphSettings, behaviours: Mapping[str, str] | None = None
+) -> list[ClipTask]:
+    """One task for each clip, and one for its mirror image if the settings ask for it."""
     if not motions:
         raise InputError("a graph of no clips", "Give at least one motion")
     body = Body.from_motion(motions[0])
-    todo = [m for motion in motions for m in ((motion, _mirrored(motion)) if settings.mirror else (motion,))]
-    gatherer = _Gatherer(body, settings, dict(behaviours or {}))
-    for number, motion in enumerate(todo):
-        gatherer.add(motion)
-        if on_progress is not None:
-            on_progress(number + 1, len(todo))
-    return gatherer.database()
+    known = dict(behaviours or {})
+    sides = (False, True) if settings.mirror else (False,)
+    return [ClipTask(m, body, settings, known.get(m.name), side) for m in motions for side in sides]
 
 
-def _mirrored(motion: Motion) -> Motion:
-    return replace(mirror(with_contacts(motion)), name=f"{motion.name}~")
+def gather(clips: Iterable[PreparedClip], body: Body, settings: GraphSettings) -> Database:
+    """Everything that clips gave, in one table."""
+    rows, notes = _Rows(), list[str]()
+    for clip in clips:
+        notes += [note for note in clip.notes if note not in notes]
+        for run in clip.runs:
+            rows.add(run)
+    if not rows.names:
+        raise InputError("no clip has two clean phases", "Give clips in which somebody walks or jumps")
+    torques = np.concatenate(rows.torques).reshape(len(np.concatenate(rows.roots)), -1)
+    return Database(
+        body=body,
+        rate_hz=settings.rate_hz,
+        clips=tuple(rows.names),
+        behaviours=tuple(rows.behaviours),
+        classes=tuple(rows.classes),
+        roots=frozen(np.concatenate(rows.roots), None, 3, name="roots"),
+        wxyz=frozen(np.concatenate(rows.wxyz), None, None, 4, name="wxyz"),
+        effort=frozen((torques**2).sum(axis=1), None, name="effort"),
+        clip=frozen_ints(np.concatenate(rows.clip), None, name="clip"),
+        phase=frozen_ints(np.concatenate(rows.phase), None, name="phase"),
+        phases=rows.table(),
+        torque=frozen(main_directions(torques, TORQUE_SCORES), None, None, name="torque"),
+        notes=tuple(notes),
+    )
 
 
-class _Gatherer:
-    def __init__(self, body: Body, settings: GraphSettings, behaviours: dict[str, str]) -> None:
-        self._body, self._settings, self._behaviours = body, settings, behaviours
-        self._clips: list[tuple[str, str, Motion, FloatArray, list[Phase]]] = []
-        self._notes: list[str] = []
-
-    def add(self, motion: Motion) -> None:
-        """Clean one clip and cut it."""
-        settings, body = self._settings, self._body
-        clip = with_contacts(motion)
-        if clip.skeleton.names != body.skeleton.names or not _is_same_body(clip, body):
-            clip = retarget(clip, body.skeleton)
-            self._notes.append(f"'{motion.name}' was retargeted to the body of the first clip")
-        clip = body.motion(clip)
-        if settings.cutoff_hz < 0.5 * clip.rate_hz and clip.num_frames > 8:
-            clip = lowpass(clip, settings.cutoff_hz)
-        clip = hold_plants(clip)
-        torques = inverse_dynamics(body, clip, contacts=clip.contacts).torques
-        effort = (torques**2).sum(axis=(1, 2))
-        slow = resample(clip, settings.rate_hz)
-        at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
-        phases = split_picks(slow, contact_phases(slow), settings.pick_height_m)
-        kept = _longest_good(phases, settings.max_residual_m)
-        if len(kept) < 2:
-            self._notes.append(f"'{motion.name}' has fewer than two clean phases and is left out")
-            return
-        behaviour = self._behaviours.get(motion.name.rstrip("~"), _behaviour(kept))
-        self._clips.append((motion.name, behaviour, slow, effort[at], kept))
-
-    def database(self) -> Database:
-        """Everything gathered, in one table."""
-        if not self._clips:
-            raise InputError("no clip has two clean phases", "Give clips in which somebody walks or jumps")
-        rows = _Rows()
-        for number, (_, _, motion, effort, phases) in enumerate(self._clips):
-            rows.add(number, motion, effort, phases)
-        return Database(
-            body=self._body,
-            rate_hz=self._settings.rate_hz,
-            clips=tuple(name for name, *_ in self._clips),
-            behaviours=tuple(behaviour for _, behaviour, *_ in self._clips),
-            classes=tuple(rows.classes),
-            roots=frozen(np.concatenate(rows.roots), None, 3, name="roots"),
-            wxyz=frozen(np.concatenate(rows.wxyz), None, None, 4, name="wxyz"),
-            effort=frozen(np.concatenate(rows.effort), None, name="effort"),
-            clip=frozen_ints(np.concatenate(rows.clip), None, name="clip"),
-            phase=frozen_ints(np.concatenate(rows.phase), None, name="phase"),
-            phases=rows.table(),
-            notes=tuple(self._notes),
-        )
+def main_directions(rows: FloatArray, count: int) -> FloatArray:
+    """Rows ``(n, m)`` in the ``count`` directions that keep their dot products best, about zero ``(n, count)``."""
+    _, directions = np.linalg.eigh(rows.T @ rows)
+    kept = directions[:, ::-1][:, : min(count, rows.shape[1])]
+    scores = rows @ kept
+    missing = count - scores.shape[1]
+    return np.concatenate([scores, np.zeros((len(rows), missing))], axis=1) if missing > 0 else scores
 
 
 class _Rows:
-    """Grows the tables clip by clip."""
+    """Grows the tables run by run."""
 
     def __init__(self) -> None:
+        self.names: list[str] = []
+        self.behaviours: list[str] = []
         self.roots: list[FloatArray] = []
         self.wxyz: list[FloatArray] = []
-        self.effort: list[FloatArray] = []
+        self.torques: list[FloatArray] = []
         self.clip: list[IntArray] = []
         self.phase: list[IntArray] = []
         self.classes: list[tuple[str, ...]] = []
         self._phases: list[tuple[int, int, int, int, FloatArray, FloatArray]] = []
         self._poses = 0
 
-    def add(self, number: int, motion: Motion, effort: FloatArray, phases: list[Phase]) -> None:
+    def add(self, run: Run) -> None:
         """Add the poses of consecutive phases of one clip."""
-        first, last = phases[0].start, phases[-1].stop
-        shift = self._poses - first
         anchor = np.zeros(3)
-        for k, phase in enumerate(phases):
+        for k, phase in enumerate(run.phases):
             feet = _feet(phase)
-            anchor = _anchor(phase, anchor, motion)
+            anchor = _anchor(phase, anchor, run.roots)
             kind = self._class(phase.planted)
-            after = len(self._phases) + 1 if k + 1 < len(phases) else LAST
+            after = len(self._phases) + 1 if k + 1 < len(run.phases) else LAST
             self.phase.append(np.full(len(phase), len(self._phases), dtype=np.int64))
-            self._phases.append((phase.start + shift, phase.stop + shift, kind, after, anchor, feet))
-        self.roots.append(motion.root_positions[first:last])
-        self.wxyz.append(motion.rotations.wxyz[first:last])
-        self.effort.append(effort[first:last])
-        self.clip.append(np.full(last - first, number, dtype=np.int64))
-        self._poses += last - first
+            self._phases.append((phase.start + self._poses, phase.stop + self._poses, kind, after, anchor, feet))
+        self.roots.append(run.roots)
+        self.wxyz.append(run.wxyz)
+        self.torques.append(run.torques)
+        self.clip.append(np.full(len(run.roots), len(self.names), dtype=np.int64))
+        self.names.append(run.name)
+        self.behaviours.append(run.behaviour)
+        self._poses += len(run.roots)
 
     def _class(self, planted: tuple[str, ...]) -> int:
         if planted not in self.classes:
@@ -203,13 +192,13 @@ class _Rows:
         )
 
 
-def _anchor(phase: Phase, before: FloatArray, motion: Motion) -> FloatArray:
+def _anchor(phase: Phase, before: FloatArray, roots: FloatArray) -> FloatArray:
     """The foot that landed last; in flight the last one to leave."""
     if phase.plants:
         return _place(phase.plants[-1])
     if before.any():
         return before
-    root = motion.root_positions[phase.start]
+    root = roots[phase.start]
     return np.array([root[0], root[2], 0.0])
 
 
@@ -222,30 +211,3 @@ def _feet(phase: Phase) -> FloatArray:
     for plant in phase.plants:
         feet[("left", "right").index(plant.foot)] = _place(plant)
     return feet
-
-
-def _is_same_body(motion: Motion, body: Body) -> bool:
-    """Whether the legs are as long as the body's, to a millimetre; bones that a file lost were put back in the body."""
-    roles = role_map(motion.skeleton)
-    legs = [roles[f"{side}_{part}"] for side in ("left", "right") for part in ("knee", "ankle")]
-    lengths = [np.linalg.norm(s.offsets[legs], axis=1) for s in (motion.skeleton, body.skeleton)]
-    return bool(np.abs(lengths[0] - lengths[1]).max() < 1e-3)
-
-
-def _longest_good(phases: Sequence[Phase], worst_m: float) -> list[Phase]:
-    """The longest run of phases with feet on the ground or in flight and plants that hold."""
-    best: list[Phase] = []
-    run: list[Phase] = []
-    for phase in phases:
-        clean = phase.kind in GROUNDED and all(plant.spread_m <= worst_m for plant in phase.plants)
-        hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED))
-        run = [*run, phase] if clean and not hands else []
-        if sum(map(len, run)) > sum(map(len, best)):
-            best = run
-    return best
-
-
-def _behaviour(phases: Sequence[Phase]) -> str:
-    if any(name.startswith(PICKED) for phase in phases for name in phase.planted):
-        return "pick"
-    return "jump" if any(phase.kind == "flight" for phase in phases) else "walk"

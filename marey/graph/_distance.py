@@ -53,6 +53,20 @@ def lee_features(database: Database, settings: GraphSettings) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
+def exact_correction(database: Database, first: IntArray, second: IntArray) -> FloatArray:
+    """What to add to the squared distances ``(n,)`` of features so that angles between joints are true."""
+    roles = role_map(database.body.skeleton)
+    joints = [roles[name] for name in LEE_ROLES if name in roles]
+    rotations = SO3(database.wxyz[:, joints])
+    angles = (_mean(rotations).inverse() @ rotations).log()
+    added = np.empty(len(first))
+    for part in blocks(len(first), 20_000):
+        a, b = first[part], second[part]
+        true = (rotations[b].inverse() @ rotations[a]).log()
+        added[part] = (true**2).sum(axis=(1, 2)) - ((angles[a] - angles[b]) ** 2).sum(axis=(1, 2))
+    return added
+
+
 def _mean(rotations: SO3) -> SO3:
     mean = rotations[0]
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Events inside a phase: a hand that picks something up."""
+"""Events inside a stance: a hand that picks something up, a body that stands still."""
 
 from __future__ import annotations
 
@@ -8,36 +8,144 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 from marey.motion import Motion, Phase
 from marey.skeleton import role_map
 
 PICKED: Final = "picked_"
 """A phase that begins with a pick has ``picked_left_hand`` or ``picked_right_hand`` among its contacts."""
-MIN_SPLIT: Final = 4  # poses on either side of a pick
+STANDING: Final = "standing"
+"""A phase that begins with a slow, upright stance on both feet has this among its contacts."""
+MIN_SPLIT: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
+CROUCH_S: Final = 1.0  # [s] before or after a flight a low hand belongs to the jump
+SLOW_MPS: Final = 0.15  # [m/s] root of somebody who stands
+SLOW_RADPS: Final = 0.6  # [rad/s] and root mean square of the joints
+UPRIGHT: Final = 0.93  # [-] of the clip's usual root height
 
 
-def split_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[Phase]:
-    """Cut stances at the instant at which a wrist is lowest, if that is lower than ``height_m``.
+def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) -> list[Phase]:
+    """Cut stances at picks and where the body stands, so that both are changes of contact like any other.
 
-    The rest of the stance gets a class of its own, so that a pick is a change of contacts like any other, and blends
-    are aligned at it ([Safonova2006]_ §4.3.2).
+    The rest of a stance gets a class of its own; blends are aligned at it ([Safonova2006]_ §4.3.2, §5.1). Standing
+    poses are one class whichever foot came last: feet left and right, the right one the anchor.
+    """
+    cut = list(phases)
+    for frame, event in find_picks(motion, phases, pick_height_m):
+        cut = _cut_at(cut, frame, event)
+    still = _is_still(motion)
+    return [piece for n, phase in enumerate(cut) for piece in _stand(phase, still, is_first=n == 0)]
+
+
+def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[tuple[int, str]]:
+    """Frames at which the lower wrist is lowest of each time below ``height_m``, and the event of that hand.
+
+    Hands that go down in the crouch before or after a flight pick nothing up.
     """
     roles = role_map(motion.skeleton)
-    hands = [f"{side}_wrist" for side in ("left", "right") if f"{side}_wrist" in roles]
-    heights = motion.joint_positions()[:, [roles[hand] for hand in hands], 1] if hands else np.zeros((0, 0))
-    cut: list[Phase] = []
-    for phase in phases:
-        cut += _split(phase, heights, hands, height_m) if hands and phase.plants else [phase]
-    return cut
+    sides = [side for side in ("left", "right") if f"{side}_wrist" in roles]
+    if not sides:
+        return []
+    heights = motion.joint_positions()[:, [roles[f"{side}_wrist"] for side in sides], 1]
+    found: list[tuple[int, str]] = []
+    reach = CROUCH_S * motion.rate_hz
+    flights = [p for p in phases if not p.planted]
+    for start, stop in _runs(heights.min(axis=1) < height_m):
+        frame, hand = np.unravel_index(int(np.argmin(heights[start:stop])), (stop - start, len(sides)))
+        at = start + int(frame)
+        if not any(p.start - reach < at < p.stop + reach for p in flights):
+            found.append((at, f"{PICKED}{sides[int(hand)]}_hand"))
+    return found
 
 
-def _split(phase: Phase, heights: FloatArray, hands: list[str], height_m: float) -> list[Phase]:
-    own = heights[phase.start : phase.stop]
-    frame, hand = np.unravel_index(int(np.argmin(own)), own.shape)
-    is_inside = MIN_SPLIT <= frame < len(own) - MIN_SPLIT
-    if own[frame, hand] >= height_m or not is_inside:
+def _cut_at(phases: list[Phase], frame: int, event: str) -> list[Phase]:
+    """Cut the stance nearest to a frame that is long enough; the frame moves into it if need be."""
+    long = [n for n, p in enumerate(phases) if p.plants and len(p) >= 2 * MIN_SPLIT]
+    if not long:
+        return phases
+    places = [int(np.clip(frame, phases[n].start + MIN_SPLIT, phases[n].stop - MIN_SPLIT)) for n in long]
+    best = int(np.argmin([abs(place - frame) for place in places]))
+    n, at = long[best], places[best]
+    if abs(at - frame) > 2 * MIN_SPLIT:
+        return phases
+    phase = phases[n]
+    rest = replace(phase, start=at, planted=(*_feet(phase), event))
+    return [*phases[:n], replace(phase, stop=at), rest, *phases[n + 1 :]]
+
+
+def _feet(phase: Phase) -> tuple[str, ...]:
+    return tuple(name for name in phase.planted if name in ("left", "right"))
+
+
+def _stand(phase: Phase, still: BoolArray, *, is_first: bool) -> list[Phase]:
+    """Cut a double support at the beginning of each time in which the body stands."""
+    if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
-    at = phase.start + int(frame)
-    event = PICKED + hands[int(hand)].replace("wrist", "hand")
-    return [replace(phase, stop=at), replace(phase, start=at, planted=(*phase.planted, event))]
+    pieces, rest = [], phase
+    for start, stop in _runs(still[phase.start : phase.stop]):
+        at = phase.start + (start + stop) // 2
+        if is_first and start < MIN_SPLIT and not pieces and not _has_event(phase):
+            rest = _standing(phase, phase.start)
+        elif at - rest.start >= MIN_SPLIT and phase.stop - at >= MIN_SPLIT:
+            pieces.append(replace(rest, stop=at))
+            rest = _standing(phase, at)
+    return [*pieces, rest]
+
+
+def _has_event(phase: Phase) -> bool:
+    return phase.planted[-1].startswith(PICKED)
+
+
+def _standing(phase: Phase, start: int) -> Phase:
+    plants = tuple(sorted(phase.plants, key=lambda plant: plant.foot))
+    return replace(phase, start=start, planted=("left", "right", STANDING), plants=plants)
+
+
+def _is_still(motion: Motion) -> BoolArray:
+    """Whether root and joints are slow and the body is upright ``(F,)``."""
+    if motion.num_frames < 3:
+        return np.zeros(motion.num_frames, dtype=bool)
+    roots, wxyz = motion.root_positions, motion.rotations
+    speed = np.linalg.norm(np.gradient(roots, 1.0 / motion.rate_hz, axis=0), axis=1)
+    turns = (wxyz[:-1].inverse() @ wxyz[1:]).log() * motion.rate_hz
+    rate = np.sqrt((turns**2).sum(axis=-1).mean(axis=-1))
+    rate = np.concatenate([rate[:1], np.maximum(rate[1:], rate[:-1]), rate[-1:]])
+    usual = float(np.quantile(roots[:, 1], 0.6))
+    return (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual)
+
+
+def _runs(on: BoolArray) -> list[tuple[int, int]]:
+    """Ranges of frames in which a flag is set."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def calibration_range(motion: Motion, span: float = 0.85) -> tuple[int, int]:
+    """Frames ``[start, stop)`` left when the arms-out poses at the ends of a clip are taken away.
+
+    Somebody holds the arms out when the wrists are farther apart than ``span`` of what straight arms allow and are
+    not far from the height of the shoulders; the arms' way down from there goes too.
+    """
+    roles = role_map(motion.skeleton)
+    names = [f"{side}_{part}" for side in ("left", "right") for part in ("shoulder", "elbow", "wrist")]
+    if any(name not in roles for name in names):
+        return 0, motion.num_frames
+    ls, le, lw, rs, re, rw = (motion.joint_positions()[:, roles[name]] for name in names)
+    reach = sum(_length(a, b) for a, b in ((ls, le), (le, lw), (rs, re), (re, rw), (ls, rs)))
+    apart = np.linalg.norm(lw - rw, axis=1) / reach
+    level = np.abs(0.5 * (lw + rw) - 0.5 * (ls + rs))[:, 1] < 0.25 * _length(ls, lw)
+    out, down = (apart > span) & level, apart < 0.6 * span
+    start, stop = _inner(out, down), len(out) - _inner(out[::-1], down[::-1])
+    return (start, stop) if stop - start > 8 else (0, motion.num_frames)
+
+
+def _inner(out: BoolArray, down: BoolArray) -> int:
+    """Frames at the beginning that show the arms held out, and their way down."""
+    if not out[:3].any():
+        return 0
+    last = int(np.argmin(out[2:])) + 2 if not out[2:].all() else len(out)
+    low = np.flatnonzero(down[last:])
+    return last + int(low[0]) if len(low) else len(out)
+
+
+def _length(a: FloatArray, b: FloatArray) -> float:
+    return float(np.linalg.norm(a - b, axis=1).max())

@@ -27,13 +27,22 @@ class GraphSettings:
     foot_weight: float = 4.0  # [1/m] of planted feet in the metric; 0 leaves them out
     foot_yaw_weight: float = 2.0  # [-] and of their headings
     min_apart_s: float = 5.0 / 30.0  # frames of one clip nearer than this are no transition
-    transition_weight: float = 0.5  # of -ln p, in median costs of a phase
-    effort_per_s: float = 0.05  # cost of time, in median efforts: standing still is not free
+    links: int = 24  # most transitions of one pose within its behaviour, and as many to others
+    cross_links: int = 30  # fewest transitions between two behaviours, if poses are near enough
+    reach: float = 12.0  # thresholds up to which poses are joined that would else be lost with their event
+    transition_price: float = 0.5  # of every transition, in median costs of a step: no way dithers
+    transition_weight: float = 0.5  # of -ln p, in the same unit
+    effort_per_s: float = 0.25  # [(100 N m)²] cost of time: standing still is not free
     culling: str = "dijkstra"  # lossless; "one-jump" allows one transition in a phase
-    merge: float = 1.7  # states nearer than this times the threshold become one
+    merge: float = 2.0  # states nearer than this times the threshold become one
     yaw_bin_rad: float = float(np.deg2rad(5.0))  # flights that land in other bins are kept apart
     pick_height_m: float = 0.62  # a wrist that goes lower picks something up
-    max_residual_m: float = 0.08  # [m] stances whose foot wanders farther are left out
+    max_residual_m: float = 0.08  # [m] stances whose foot wanders farther are cut in two
+    turn_bin_rad: float = float(np.deg2rad(20.0))  # of two edges of a state that turn and step alike the cheaper stays
+    step_bin_m: float = 0.20  # [m] and so for steps; 0 keeps all edges
+    spare: int = 6  # cheapest edges of a state that always stay
+    pair_limit: float = 5.0  # thresholds up to which two states are blended
+    event_pair_limit: float = 20.0  # the same for states near an event
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -9,11 +9,14 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.graph._database import Database
-from marey.graph._distance import PointClouds, blocks, lee_features, squared_distances
+from marey.graph._distance import PointClouds, blocks, exact_correction, lee_features, squared_distances
 from marey.graph._settings import GraphSettings
 
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
 SAMPLE: Final = 400  # walking poses on which the threshold is set
+
+Found = tuple[IntArray, IntArray, FloatArray]
+"""Poses, poses that are like them, and their squared distances."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,18 +27,24 @@ class Transitions:
     target: IntArray  # (E,) the successor of the pose that is like ``source``
     distance: FloatArray  # (E,) squared, between ``source`` and the pose before ``target``
     threshold: float  # within one behaviour
+    num_like: int = 0  # pairs of poses under the thresholds, of which these are the lowest of each valley
+
+    @property
+    def scale(self) -> float:
+        """Squared distance at which the chance of a transition has fallen to 1/e: the median one."""
+        return max(float(np.median(self.distance)), 1e-12) if len(self.distance) else 1.0
 
     @property
     def probability(self) -> FloatArray:
         r"""Chance ``(E,)`` of a transition, :math:`e^{-D/\sigma}`, sigma the median distance ([Safonova2006]_ F15)."""
-        sigma = float(np.median(self.distance)) if len(self.distance) else 1.0
-        return np.exp(-self.distance / max(sigma, 1e-12))
+        return np.exp(-self.distance / self.scale)
 
 
 class Metric:
     """Squared distances between poses, by the name of the method."""
 
     def __init__(self, database: Database, settings: GraphSettings) -> None:
+        self._database = database
         self._features = lee_features(database, settings) if settings.metric == "lee2002" else None
         self._clouds = PointClouds.of(database) if settings.metric == "kovar2002" else None
 
@@ -52,62 +61,120 @@ class Metric:
         )
         return part.distances(slice(0, len(rows)), slice(len(rows), None))
 
+    def exact(self, first: IntArray, second: IntArray, D: FloatArray) -> FloatArray:
+        """Distances ``(n,)`` of pairs with true angles in place of differences of rotation vectors."""
+        if self._features is None:
+            return D
+        return np.maximum(D + exact_correction(self._database, first, second), 0.0)
+
 
 def find_transitions(database: Database, settings: GraphSettings, metric: Metric | None = None) -> Transitions:
     """All pairs of like poses with equal contacts ([Safonova2006]_ F15).
 
     The threshold is set so that a walking pose has ``density`` like ones; between behaviours it is ``cross`` times
-    that. Of each valley of the distance only the lowest pair is kept: standing poses would else all be joined.
+    that, or more where fewer than ``cross_links`` pairs are found. Of each valley of the distance only the lowest pose
+    is kept, and at most ``links`` of one pose: standing poses would else all be joined.
 
     Raises:
         InputError: no two poses are alike; the message tells the smallest distance.
     """
     metric = Metric(database, settings) if metric is None else metric
     threshold = calibrate(database, settings, metric)
-    inner = np.flatnonzero(_has_successor(database))
-    behaviour = np.unique(np.array(database.behaviours)[database.clip], return_inverse=True)[1]
-    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    inner = np.flatnonzero(has_successor(database))
+    finder = _Finder(database, settings, metric, threshold)
     for kind in range(len(database.classes)):
         own = inner[database.phases.kind[database.phase[inner]] == kind]
         if database.classes[kind] and len(own) > 1:
             for rows in blocks(len(own)):
-                found += _block(database, settings, metric, own, rows, behaviour, threshold)
-    if not found or not sum(len(f[0]) for f in found):
-        raise InputError(f"no two poses are nearer than {threshold:.3g}", "Raise `density` or `cross`, or add clips")
-    source = np.concatenate([rows for rows, _, _ in found])
-    like = np.concatenate([columns for _, columns, _ in found])
-    return Transitions(source, like + 1, np.concatenate([D for _, _, D in found]), threshold)
+                finder.look(own, rows)
+    source, like, D = finder.found()
+    D = metric.exact(source, like, D)
+    return Transitions(source, like + 1, D, threshold, finder.num_like)
 
 
-def _block(
-    database: Database,
-    settings: GraphSettings,
-    metric: Metric,
-    own: IntArray,
-    rows: slice,
-    behaviour: IntArray,
-    threshold: float,
-) -> list[tuple[IntArray, IntArray, FloatArray]]:
-    D = metric.between(own[rows], own)
-    here, there = own[rows][:, None], own[None]
-    limit = np.where(behaviour[here] == behaviour[there], threshold, settings.cross * threshold)
-    apart = round(settings.min_apart_s * database.rate_hz)
-    near = (database.clip[here] == database.clip[there]) & (np.abs(here - there) < apart)
-    good = (limit > D) & ~near & _valleys(D)
-    i, j = np.nonzero(good)
-    return [(own[rows][i], own[j], D[i, j])]
+class _Finder:
+    """Looks through blocks of the table of distances and keeps what is near."""
+
+    def __init__(self, database: Database, settings: GraphSettings, metric: Metric, threshold: float) -> None:
+        self._database, self._settings, self._metric, self._threshold = database, settings, metric, threshold
+        names, labels = np.unique(np.array(database.behaviours), return_inverse=True)
+        self._count, self._behaviour = len(names), labels[database.clip]
+        self._found: list[Found] = []
+        self._others: list[Found] = []
+        self._least = np.inf
+        self.num_like = 0
+
+    def look(self, own: IntArray, rows: slice) -> None:
+        """Keep like poses of a block of rows among all poses of one class."""
+        settings, database = self._settings, self._database
+        here, D = own[rows], self._metric.between(own[rows], own)
+        apart = round(settings.min_apart_s * database.rate_hz)
+        clip = database.clip
+        for at, pose in enumerate(here):  # poses of the same clip that are next to one another
+            low, high = np.searchsorted(own, (pose - apart + 1, pose + apart))
+            close = np.arange(low, high)
+            D[at, close[clip[own[close]] == clip[pose]]] = np.inf
+        low = D.min(initial=np.inf)
+        self._least = min(self._least, float(low))
+        is_low = _valleys(D)
+        same = self._behaviour[here][:, None] == self._behaviour[own][None]
+        for mask, limit in ((same, self._threshold), (~same, settings.cross * self._threshold)):
+            like = mask & (limit > D)
+            self.num_like += int(np.count_nonzero(like))
+            i, j = np.nonzero(like & is_low)
+            kept = _nearest(i, D[i, j], settings.links)
+            self._found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
+        if self._count > 1:
+            self._look_across(here, own, np.where(~same & is_low, D, np.inf))
+
+    def _look_across(self, here: IntArray, own: IntArray, D: FloatArray) -> None:
+        """Remember the nearest pairs of each two behaviours, whether near enough or not."""
+        limit = self._settings.reach * self._threshold
+        i, j = np.nonzero(limit > D)
+        value = D[i, j]
+        pair = self._behaviour[here[i]] * self._count + self._behaviour[own[j]]
+        kept = _nearest(pair, value, self._settings.cross_links)
+        self._others.append((here[i[kept]], own[j[kept]], value[kept]))
+
+    def found(self) -> Found:
+        """All pairs, with those added that two behaviours lack."""
+        source, like, D = _joined(self._found)
+        if self._others:
+            more, to, far = _joined(self._others)
+            pair = self._behaviour[more] * self._count + self._behaviour[to]
+            kept = _nearest(pair, far, self._settings.cross_links)
+            kept = kept[far[kept] >= self._settings.cross * self._threshold]
+            source, like, D = (np.concatenate(p) for p in ((source, more[kept]), (like, to[kept]), (D, far[kept])))
+        if not len(source):
+            what = f"no two poses are nearer than {self._threshold:.3g}; the nearest are {self._least:.3g} apart"
+            raise InputError(what, "Raise `density` or `cross`, or add clips")
+        return source, like, D
+
+
+def _joined(parts: list[Found]) -> Found:
+    if not parts:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+    first, second, third = zip(*parts, strict=True)
+    return np.concatenate(first), np.concatenate(second), np.concatenate(third)
+
+
+def _nearest(group: IntArray, value: FloatArray, count: int) -> IntArray:
+    """Numbers of the ``count`` smallest values of each group, in their old order."""
+    order = np.lexsort((np.arange(len(value)), value, group))
+    ranks = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    return np.sort(order[ranks < count])
 
 
 def _valleys(D: FloatArray) -> BoolArray:
     """Whether each entry is the lowest of its row's neighbourhood; columns are poses in the order of time."""
-    lowest = np.ones_like(D, dtype=bool)
+    lowest = np.isfinite(D)
     for step in range(1, NEIGHBOURHOOD + 1):
         lowest[:, step:] &= D[:, step:] <= D[:, :-step]
         lowest[:, :-step] &= D[:, :-step] < D[:, step:]
     return lowest
 
 
-def _has_successor(database: Database) -> BoolArray:
+def has_successor(database: Database) -> BoolArray:
     """Poses whose next pose is in the same phase, so that going on means staying in the phase."""
     return database.phases.stop[database.phase] - 1 > np.arange(database.num_poses)
 

@@ -1,0 +1,94 @@
+"""From clips to a motion graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.graph._build_arrays import Parts, deltas, make_arrays
+from marey.graph._build_prune import cheapest_of, diverse
+from marey.graph._compact import Ways, cull_transitions, step_cost
+from marey.graph._database import Database, Progress, prepare
+from marey.graph._graph import MotionGraph
+from marey.graph._links import largest_component
+from marey.graph._merge import merge_states
+from marey.graph._settings import GraphSettings
+from marey.graph._transitions import Metric, Transitions, find_transitions
+from marey.graph._transitions_rescue import rescue_events
+from marey.motion import Motion
+
+Cancel = Callable[[], bool]
+FLIGHT_BIN: Final = 1000  # number of the bin of a landing straight ahead
+
+
+def build(
+    motions: Sequence[Motion],
+    *,
+    behaviours: Mapping[str, str] | None = None,
+    on_progress: Progress | None = None,
+    **settings: object,
+) -> MotionGraph:
+    """Build the motion graph of clips; ``settings`` are those of :class:`GraphSettings`."""
+    chosen = GraphSettings(**settings)  # type: ignore[arg-type]
+    return assemble(prepare(motions, chosen, behaviours=behaviours, on_progress=on_progress), chosen)
+
+
+def assemble(database: Database, settings: GraphSettings) -> MotionGraph:
+    """Find transitions, keep the cheapest ways, merge states, and keep what can be left and reached.
+
+    Raises:
+        InputError: no two poses are alike, or the clips do not flow into one another.
+    """
+    metric = Metric(database, settings)
+    transitions = find_transitions(database, settings, metric)
+    transitions, notes = rescue_events(database, transitions, settings, metric)
+    ways = cull_transitions(database, transitions, settings)
+    group, gap = merge_states(database, settings, metric, transitions.threshold)
+    after = database.phases.after[ways.through]
+    price = settings.transition_weight * step_cost(database, settings) / transitions.scale
+    cost = ways.cost + price * (gap[ways.source] + gap[after])
+    kept = cheapest_of([group[ways.source], group[after], _bins(database, ways, settings)], cost)
+    kept = diverse(database, ways, kept, group, cost, settings)
+    return _component(settings, database, transitions, ways, group, gap, kept, cost, notes)
+
+
+def _bins(database: Database, ways: Ways, settings: GraphSettings) -> IntArray:
+    """Landing direction of flights, in bins; zero for ways on the ground."""
+    flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
+    yaw = deltas(database, ways)[:, 2]
+    return np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
+
+
+def _component(
+    settings: GraphSettings,
+    database: Database,
+    transitions: Transitions,
+    ways: Ways,
+    group: IntArray,
+    gap: FloatArray,
+    kept: IntArray,
+    cost: FloatArray,
+    notes: tuple[str, ...],
+) -> MotionGraph:
+    after = database.phases.after[ways.through]
+    source, target = group[ways.source[kept]], group[after[kept]]
+    count = int(group.max()) + 1
+    states = largest_component(source, target, count)
+    number = np.full(count, -1, dtype=np.int64)
+    number[states] = np.arange(len(states))
+    inside = (number[source] >= 0) & (number[target] >= 0)
+    if len(states) < 2 or not inside.any():
+        raise InputError("the clips do not flow into one another", "Raise `density` or `cross`, or add clips")
+    kept = kept[inside]
+    kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
+    members = tuple(_middle_first(np.flatnonzero(group == state), gap) for state in states)
+    parts = Parts(database, transitions, ways, kept, number[group], cost, members)
+    arrays = make_arrays(parts, settings)
+    return MotionGraph(settings, database, transitions, ways, arrays, members, (*database.notes, *notes))
+
+
+def _middle_first(members: IntArray, gap: FloatArray) -> IntArray:
+    return members[np.argsort(gap[members], kind="stable")]

@@ -1,0 +1,164 @@
+"""Numbers of states and edges, as the search reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.graph._compact import Ways, pose_costs, way_poses
+from marey.graph._database import Database, main_directions
+from marey.graph._events import PICKED, STANDING
+from marey.graph._graph import (
+    FLIGHT,
+    NO_EVENT,
+    PICK_LEFT,
+    PICK_RIGHT,
+    SAMPLES,
+    STAND,
+    TORQUES,
+    GraphArrays,
+    composed,
+    relative,
+)
+from marey.graph._settings import GraphSettings
+from marey.graph._transitions import Transitions
+from marey.lie import SO3
+from marey.skeleton import contact_points, joint_frames
+
+TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What arrays are made of: ways that stay, sorted by the state that they leave."""
+
+    database: Database
+    transitions: Transitions
+    ways: Ways
+    kept: IntArray  # (E,) numbers of the ways
+    state: IntArray  # (S,) of each phase, negative for phases that are left out
+    cost: FloatArray  # of all ways
+    members: tuple[IntArray, ...]  # phases of each state, the middle first
+
+
+def deltas(database: Database, ways: Ways) -> FloatArray:
+    """Next anchor in the frame of the anchor of the phase that a way ends with ``(E, 3)``."""
+    table = database.phases
+    return relative(table.anchor[table.after[ways.through]], table.anchor[ways.through])
+
+
+def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
+    """Arrays of the compact graph."""
+    database, ways, kept = parts.database, parts.ways, parts.kept
+    table = database.phases
+    source, after = parts.state[ways.source[kept]], table.after[ways.through[kept]]
+    phases = np.array([own[0] for own in parts.members])
+    yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
+    roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
+    tracks = _Tracks.of(parts, roots, pose_costs(database, settings))
+    hands, events = _events(database, phases)
+    cost, delta = parts.cost[kept], deltas(database, ways)[kept]
+    places = relative(roots[table.start[phases]], table.anchor[phases])
+    path, arc = _ended(tracks, composed(delta, places[parts.state[after]])[:, :2])
+    standing = np.array([STANDING in planted for planted in database.classes])
+    return GraphArrays(
+        first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
+        target=parts.state[after],
+        cost=cost,
+        seconds=tracks.seconds,
+        arc=arc,
+        delta=delta,
+        path=path,
+        way=kept,
+        event=events,
+        hand=hands,
+        root=places,
+        feet=relative(table.feet[phases], table.anchor[phases][:, None])[..., :2],
+        kind=table.kind[phases],
+        flight=_flights(database, ways, kept),
+        is_standing=standing[table.kind[phases]],
+        price=np.maximum(cost - tracks.shown, 0.0),
+        power=tracks.shown / tracks.seconds,
+        torque=tracks.torque,
+    )
+
+
+def _ended(tracks: _Tracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ways of the root that end where the next state begins, and their lengths."""
+    path = tracks.path.copy()
+    arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
+    path[:, -1] = ends
+    return path, arc
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tracks:
+    path: FloatArray  # (E, SAMPLES, 2) [m]
+    arc: FloatArray  # (E,) [m]
+    seconds: FloatArray  # (E,)
+    shown: FloatArray  # (E,) cost of the poses alone
+    torque: FloatArray  # (E, TORQUES)
+
+    @classmethod
+    def of(cls, parts: Parts, roots: FloatArray, cost: FloatArray) -> _Tracks:
+        """Go along every edge once."""
+        database, count = parts.database, len(parts.kept)
+        local = relative(roots, database.phases.anchor[database.phase])[:, :2]
+        path, arc, seconds = np.empty((count, SAMPLES, 2)), np.empty(count), np.empty(count)
+        shown, torque = np.empty(count), np.empty((count, TORQUE_SHARES * database.torque.shape[1]))
+        for e, way in enumerate(parts.kept):
+            stretches = way_poses(database, parts.transitions, parts.ways, int(way))
+            poses = np.concatenate([np.arange(a, b) for a, b in stretches])
+            own = local[poses]
+            path[e] = own[_spread(len(own), SAMPLES)]
+            step = own[1:] - own[:-1]
+            arc[e] = np.sqrt((step * step).sum(axis=1)).sum()
+            seconds[e] = len(own) / database.rate_hz
+            shown[e] = cost[poses].sum()
+            torque[e] = database.torque[poses[_spread(len(own), TORQUE_SHARES)]].ravel()
+        directions = main_directions(torque, TORQUES)
+        size = np.linalg.norm(directions, axis=1, keepdims=True)
+        return cls(path, arc, seconds, shown, directions / np.maximum(size, 1e-12))
+
+
+def _spread(count: int, samples: int) -> IntArray:
+    return (np.arange(samples) * (count - 1) + (samples - 1) // 2) // (samples - 1)
+
+
+def _events(database: Database, phases: IntArray) -> tuple[FloatArray, IntArray]:
+    """Hands ``(N, 3)`` [m] of picks in the anchor's frame, and events ``(N,)``."""
+    hands, events = np.zeros((len(phases), 3)), np.zeros(len(phases), dtype=np.int64)
+    for n, phase in enumerate(phases):
+        planted = database.classes[database.phases.kind[phase]]
+        picked = [name for name in planted if name.startswith(PICKED)]
+        events[n] = FLIGHT if not planted else STAND if STANDING in planted else NO_EVENT
+        if picked:
+            hand = picked[0].removeprefix(PICKED)
+            events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
+            pose = int(database.phases.start[phase])
+            at = hand_at(database, database.roots[pose], database.wxyz[pose], hand)
+            x, z, _ = relative(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
+            hands[n] = x, at[1], z
+    return hands, events
+
+
+def hand_at(database: Database, root: FloatArray, wxyz: FloatArray, hand: str) -> FloatArray:
+    """Where a hand is ``(3,)`` [m] in a pose."""
+    points = contact_points(database.body.skeleton)
+    positions, frames = joint_frames(database.body.skeleton, root[None], wxyz[None])
+    return points.positions(positions, frames)[0, points.index(hand)]
+
+
+def _flights(database: Database, ways: Ways, kept: IntArray) -> FloatArray:
+    """Length over the ground and rise of the root [m] of ways that are flights ``(E, 2)``."""
+    found = np.zeros((len(kept), 2))
+    table = database.phases
+    for e, way in enumerate(kept):
+        phase = ways.source[way]
+        if not database.classes[table.kind[phase]]:
+            own = database.roots[table.start[phase] : table.stop[phase]]
+            found[e] = np.hypot(*(own[-1] - own[0])[[0, 2]]), own[:, 1].max() - own[0, 1]
+    return found
