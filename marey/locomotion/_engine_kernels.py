@@ -30,6 +30,7 @@ from marey.locomotion._synthesis_kernels import fill, foot_events, frequency, no
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
+GO, KEEP = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 MARCH_S = 0.1  # [s] from look to look for a landing
 TICKS = 6  # landings farther away than so many are told as if nothing changed after them
@@ -121,8 +122,11 @@ def add_piece(
 
 
 @kernel
-def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: float, keep: bool) -> None:
-    """Bring a clock to time ``t``; with ``keep`` only as far as the last whole piece, which is its new anchor."""
+def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: float, keep: float) -> None:
+    """Bring a clock to time ``t``; with ``keep`` only as far as the last whole piece, which is its new anchor.
+
+    ``keep`` is ``KEEP`` or ``GO``: a kernel is compiled anew for each flag or whole number, but not for these.
+    """
     knots, values = plan.knots, plan.values
     last = knots.shape[0] - 1
     while int(state[KNOT]) < last:
@@ -132,7 +136,7 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
         start = knots[knot] + length * state[PIECE] / pieces
         stop = knots[knot + 1] if state[PIECE] + 1 >= pieces else knots[knot] + length * (state[PIECE] + 1) / pieces
         if stop > t:
-            if not keep:
+            if keep == GO:
                 add_piece(gaits, build, plan, state, start, stop, t)
             return
         add_piece(gaits, build, plan, state, start, stop, stop)
@@ -140,7 +144,7 @@ def travel(gaits: GaitArrays, build: Build, plan: Plan, state: FloatArray, t: fl
         if state[PIECE] >= pieces:
             state[KNOT] += 1
             state[PIECE] = 0
-    if not keep:
+    if keep == GO:
         h = t - knots[last]
         state[PHASE] += h * rate(gaits, build, values[last])
         add_arc(state, h * values[last, SPEED], h * values[last, TURN])
@@ -198,9 +202,9 @@ def look_ahead(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> N
     hertz, tick = 0.0, 0
     while waiting > 0 and (tick <= TICKS or (now + MARCH_S * (tick - 1) < rest < NEVER_S and tick <= 8 * TICKS)):
         t = now + MARCH_S * tick
-        travel(gaits, build, plan, mark, t, True)
+        travel(gaits, build, plan, mark, t, KEEP)
         fill(state, mark)
-        travel(gaits, build, plan, state, t, False)
+        travel(gaits, build, plan, state, t, GO)
         values_at(plan, int(mark[KNOT]), t, here)
         s_n = normal_speed(here[SPEED], here[LEG], build.own_leg, build.froude)
         foot_events(gaits, s_n, here[RUN], here[STYLES:], events)
@@ -231,7 +235,7 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
     """Move one walker on by ``dt`` [s]: its clock, which effectors are down, when and where the others will be."""
     clock, settling = walker.clock, walker.settling
     clock[NOW] += dt
-    travel(gaits, build, plan, clock, clock[NOW], True)
+    travel(gaits, build, plan, clock, clock[NOW], KEEP)
     values_at(plan, int(clock[KNOT]), clock[NOW], walker.here)
     if walker.here[SPEED] <= 0.0 and walker.here[POSTURE] <= 0.0:
         settling[STOOD] = 1.0
@@ -243,7 +247,7 @@ def advance_walker(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker, 
     if settling[FOOT] >= 0.0 and clock[NOW] - settling[SINCE] >= SETTLE_S:
         settling[FOOT] = -1.0
     fill(walker.state, clock)
-    travel(gaits, build, plan, walker.state, clock[NOW], False)
+    travel(gaits, build, plan, walker.state, clock[NOW], GO)
     write_place(gaits, walker.state, walker.here, walker.places[0])
     if settling[STOOD] > 0.0:
         stand(plan, walker)
@@ -319,13 +323,13 @@ def foresee(gaits: GaitArrays, build: Build, plan: Plan, walker: Walker) -> None
     for e in range(4):
         if walker.until[e] <= SEEN_S:
             fill(state, walker.clock)
-            travel(gaits, build, plan, state, now + walker.until[e], False)
+            travel(gaits, build, plan, state, now + walker.until[e], GO)
             values_at(plan, int(walker.clock[KNOT]), now + walker.until[e], there)
             write_place(gaits, state, there, walker.places[1 + e])
             if e % 2 == 0:
                 middle = now + walker.until[e] + time_to_middle(gaits, build, there, e, events)
                 fill(state, walker.clock)
-                travel(gaits, build, plan, state, middle, False)
+                travel(gaits, build, plan, state, middle, GO)
                 values_at(plan, int(walker.clock[KNOT]), middle, there)
                 write_place(gaits, state, there, walker.places[5 + e // 2])
 

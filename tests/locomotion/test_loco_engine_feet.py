@@ -222,3 +222,26 @@ def test_who_grows_while_it_stands_keeps_to_the_ground(model):
     assert down.mean() > 0.5
     assert down[-20:].all()
     assert engine.state == "standing"
+
+
+@pytest.mark.parametrize("turn_rate", [0.0, 1.0])
+@pytest.mark.parametrize(("speed", "run"), [(0.8, 0.0), (1.4, 0.0), (2.0, 1.0), (3.0, 1.0)])
+def test_glardon_a29_plants_add_no_pops(model, speed, run, turn_rate):
+    legs = [model.skeleton.index(f"{side}_{part}") for side in ("left", "right") for part in ("hip", "knee", "ankle")]
+    largest = []
+    for plants in (True, False):
+        engine = Engine(model, speed=speed, run=run, turn_rate=turn_rate, plants=plants)
+        engine.run(0.5, RATE_HZ)
+        motion = engine.run(4.0, RATE_HZ)
+        largest.append(geodesic_distance(motion.rotations[1:], motion.rotations[:-1])[:, legs].max())
+    assert largest[0] <= 1.3 * largest[1] + np.radians(3.0)
+
+
+def test_glardon_a23_feet_do_not_slide_while_a_body_grows(model):
+    engine = Engine(model, leg_length_m=0.6, speed=1.0)
+    engine.run(1.0, RATE_HZ)
+    engine.set(leg_length_m=1.1, over_s=2.0)
+    ankle, toe = slides_mm(engine.run(3.0, RATE_HZ))
+    assert ankle.mean() <= 0.2
+    assert ankle.max() <= 1.0
+    assert toe.max() <= 3.0  # the foot itself grows by 1.2 mm a frame
