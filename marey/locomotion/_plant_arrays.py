@@ -13,7 +13,7 @@ from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
 FEET: Final = ("right", "left")
 EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 """What the four effectors, right ankle, right toe, left ankle, left toe, are called in a contact track."""
-STATE_SHAPE: Final = (3, 112)  # right foot, left foot, body
+STATE_SHAPE: Final = (3, 124)  # right foot, left foot, body
 GOAL_COLUMNS: Final = (22, 25)  # first columns of the ankle's and the toe's goal in a foot's row of the memory
 EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
 FAR_S: Final = 1e3  # [s] no plant is coming

@@ -14,6 +14,8 @@ SINK, WAIT = 53, 54  # [s] left until a landed effector is all the way down, and
 NEED = 50  # [m] how far the hip is too high
 FINAL = 102  # [m] shift of the ankle as posed, and its rate
 RISEN, TIPTOE = 108, 109  # [m] how far the raw heel of a held ankle has risen; and the raw toe
+REST_A, REST_T, SIZE = 112, 113, 114  # [m] rest heights of ankle and toe, and the size of the character
+FLAT, LATERAL, HEEL, HEEL_DROP = 115, 117, 120, 123  # as in Legs, lengths in the character's size; FLAT: left, ahead
 DROP = 0  # of the body's row: how far the root is lowered [m], and its rate
 
 SETTLE_S = 0.06  # [s] a plant that nobody announced settles in this time

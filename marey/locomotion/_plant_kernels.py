@@ -8,7 +8,7 @@ eases, to nothing or to what the coming plant needs. As the correction is memory
 from __future__ import annotations
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.dynamics._spatial_kernels import minus, plus
+from marey.dynamics._spatial_kernels import minus, plus, row3
 from marey.lie._rotation_kernels import Vector, exp, multiply, rotate
 from marey.locomotion._foot_kernels import (
     ORIGIN,
@@ -36,6 +36,7 @@ from marey.locomotion._plant_columns import (
     LOWEST_A,
     LOWEST_T,
     NEED,
+    REST_T,
     RISEN,
     ROLL_IN_S,
     SEEN_M,
@@ -45,6 +46,7 @@ from marey.locomotion._plant_columns import (
     SHIFT_A,
     SHOWN_M,
     SINK,
+    SIZE,
     TARGET,
     TILT,
     TOE_AHEAD,
@@ -65,13 +67,13 @@ from marey.locomotion._plant_place_kernels import (
     start_easing_out,
 )
 from marey.locomotion._plant_reach_kernels import hip_excess, let_back, let_go, let_leave, lowered
-from marey.locomotion._plant_turn_kernels import keep_foot, turn_foot
+from marey.locomotion._plant_turn_kernels import keep_foot, measure_foot, turn_foot
 
 
 @kernel
 def guide_foot(
     row: FloatArray, foot: int, dt: float, planted: BoolArray, until_s: FloatArray, landing: FloatArray,
-    options: PlantOptions, floor_y: float, scale: float, legs: Legs,
+    options: PlantOptions, floor_y: float,
 ) -> None:  # fmt: skip
     """Update the memory of one foot: target of its ankle, turn of the foot, and what the hip lacks to reach."""
     a, t = 2 * foot, 2 * foot + 1
@@ -79,7 +81,7 @@ def guide_foot(
     if row[ALIVE] == 0.0:
         row[LOWEST_A], row[LOWEST_T] = UNSEEN_M, UNSEEN_M
     let_back(row)
-    let_leave(row, foot, floor_y, scale, legs)
+    let_leave(row, floor_y)
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
     rolling = is_rolling(row, ankle_down, toe_down, dt)
     toe_down = toe_down and not rolling
@@ -91,41 +93,34 @@ def guide_foot(
     start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
     f0 = minus(p_toe, p_ankle)
     flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
-    rise = (p_toe[1] if planted[t] else landing[t, 1]) - (p_ankle[1] if ankle_down else landing[a, 1])
-    f = turn_foot(
-        row,
-        foot,
-        f0,
-        W_ankle,
-        held,
-        min(ankle_s, toe_s),
-        flat_s,
-        rise,
-        options.toe_in[foot],
-        options.ease_s,
-        dt,
-        scale,
-        legs,
-    )
+    land_a, land_t = row3(landing, a), row3(landing, t)
+    shift_a, shift_t = row3(options.shift, a), row3(options.shift, t)
+    rise = (p_toe[1] if planted[t] else land_t[1]) - (p_ankle[1] if ankle_down else land_a[1])
+    f = turn_foot(row, f0, W_ankle, held, min(ankle_s, toe_s), flat_s, rise, options.toe_in[foot], options.ease_s, dt)
     now = plus(p_ankle, get3(row, SHIFT_A))
-    begin_plants(row, foot, ankle_down, toe_down, now, f, dt, floor_y, scale, options, legs)
+    begin_plants(row, ankle_down, toe_down, now, f, shift_a, shift_t, floor_y, dt)
     turned = multiply(exp(get3(row, TILT)), multiply(yaw(row[YAW]), W_ankle))
-    target = place_foot(row, foot, p_ankle, p_toe, f, turned, ankle_down, toe_down, ankle_s, toe_s, landing, options,
-                        dt, floor_y, scale, legs)  # fmt: skip
+    target = place_foot(row, p_ankle, p_toe, f, turned, ankle_down, toe_down, ankle_s, toe_s, land_a, land_t, shift_a,
+                        shift_t, options.ease_s, floor_y, dt)  # fmt: skip
     if not toe_down:
-        f = above_floor(f, target[1], floor_y + row[LEVEL] + scale * legs.rest[t])
+        f = above_floor(f, target[1], floor_y + row[LEVEL] + row[REST_T])
     keep_foot(row, target, f, f0)
-    reach, soft, _ = leg_extension(row)
-    hip = get3(row, ORIGIN)
-    weight = 1.0
-    if toe_down:  # the more the raw heel has risen, the more the heel rises instead
-        weight = min(1.0, max(0.0, 1.5 * (1.0 - row[RISEN] / (LEAVE_M * scale)))) if ankle_down else 0.0
-    weight *= 1.0 - row[SETTLE] / SETTLE_S
-    if not held:
-        early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
-        weight = 1.0 - early * early * (3.0 - 2.0 * early)
-    row[NEED] = weight * hip_excess(hip, target, soft * reach)
+    need_reach(row, ankle_down, toe_down, min(ankle_s, toe_s))
     remember_foot(row, ankle_down, toe_down, until_s[a], until_s[t], dt)
+
+
+@kernel
+def need_reach(row: FloatArray, ankle_down: bool, toe_down: bool, first_s: float) -> None:
+    """Tell how far the hip is too high, as far as the root shall be lowered for it."""
+    reach, soft, _ = leg_extension(row)
+    weight = 1.0 - row[SETTLE] / SETTLE_S
+    if toe_down:  # the more the raw heel has risen, the more the heel rises instead
+        left = 1.0 - row[RISEN] / (LEAVE_M * row[SIZE])
+        weight *= min(1.0, max(0.0, 1.5 * left)) if ankle_down else 0.0
+    elif not ankle_down:
+        early = min(1.0, first_s / SEEN_S)
+        weight = 1.0 - early * early * (3.0 - 2.0 * early)
+    row[NEED] = weight * hip_excess(get3(row, ORIGIN), get3(row, TARGET), soft * reach)
 
 
 @kernel
@@ -149,7 +144,8 @@ def guide_feet(
     root = (root_position[0], root_position[1], root_position[2])
     for foot in range(2):
         leg_frames(state[foot], foot, root, rotations, legs, scale)
-        guide_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y, scale, legs)
+        measure_foot(state[foot], foot, scale, legs)
+        guide_foot(state[foot], foot, dt, planted, until_s, landing, options, floor_y)
     most = DROP_PART * scale * min(legs.reach[0], legs.reach[1])
     drop = lowered(state[2], max(state[0, NEED], state[1, NEED]), most, dt)
     root_position[1] -= drop

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import sqrt
 
 from marey.base import FloatArray, kernel
-from marey.dynamics._spatial_kernels import minus, plus, row3
+from marey.dynamics._spatial_kernels import minus, plus
 from marey.lie._rotation_kernels import Quaternion, Vector
 from marey.locomotion._foot_kernels import get3, norm, set3, unit
-from marey.locomotion._plant_arrays import Legs, PlantOptions
 from marey.locomotion._plant_columns import (
     ALIVE,
     ANKLE_AHEAD,
@@ -21,9 +20,10 @@ from marey.locomotion._plant_columns import (
     FINAL,
     GOAL_A,
     GOAL_T,
-    HEADING,
     LET_GO,
     LEVEL,
+    REST_A,
+    REST_T,
     RISE,
     ROLL_IN_S,
     ROLL_S,
@@ -35,6 +35,7 @@ from marey.locomotion._plant_columns import (
     SINK,
     SINK_M,
     SINK_S,
+    SIZE,
     SWING_PART,
     TILT,
     TIPTOE,
@@ -67,34 +68,32 @@ def landed(row: FloatArray) -> None:
 
 @kernel
 def begin_plants(
-    row: FloatArray, foot: int, ankle_down: bool, toe_down: bool, ankle: Vector, f: Vector, dt: float,
-    floor_y: float, scale: float, options: PlantOptions, legs: Legs,
+    row: FloatArray, ankle_down: bool, toe_down: bool, ankle: Vector, f: Vector, shift_a: Vector, shift_t: Vector,
+    floor_y: float, dt: float,
 ) -> None:  # fmt: skip
     """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
 
     The second effector of a foot is held a foot's length from the first, so that both can be kept.
     """
     was_ankle, was_toe = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
-    a, t = 2 * foot, 2 * foot + 1
-    flat = lying_foot(foot, row[HEADING], norm(f), scale, legs)
+    flat = lying_foot(row, norm(f))
     ground = floor_y + row[LEVEL]
     if ankle_down and not was_ankle:
         if was_toe:
             set3(row, GOAL_A, minus(get3(row, GOAL_T), flat))
         elif row[ALIVE] == 0.0 or row[ANKLE_AHEAD] > ANNOUNCED * dt:
-            set3(row, GOAL_A, surprised(row, ankle, ground + scale * legs.rest[a], row3(options.shift, a)))
+            set3(row, GOAL_A, surprised(row, ankle, ground + row[REST_A], shift_a))
         else:
             landed(row)
     if toe_down and not was_toe:
         if ankle_down:
             set3(row, GOAL_T, plus(get3(row, GOAL_A), flat))
         elif was_ankle:
-            set3(
-                row, GOAL_T, surprised(row, plus(get3(row, GOAL_A), f), ground + scale * legs.rest[t], (0.0, 0.0, 0.0))
-            )
+            toe = plus(get3(row, GOAL_A), f)
+            set3(row, GOAL_T, surprised(row, toe, ground + row[REST_T], (0.0, 0.0, 0.0)))
         elif row[ALIVE] == 0.0 or row[TOE_AHEAD] > ANNOUNCED * dt:
             toe = plus(ankle, f)
-            set3(row, GOAL_T, surprised(row, toe, ground + scale * legs.rest[t], row3(options.shift, t)))
+            set3(row, GOAL_T, surprised(row, toe, ground + row[REST_T], shift_t))
         else:
             landed(row)
 
@@ -135,17 +134,15 @@ def tiptoe(rise: float, whole: float) -> float:
 
 @kernel
 def place_foot(
-    row: FloatArray, foot: int, ankle: Vector, toe: Vector, f: Vector, W_ankle: Quaternion, ankle_down: bool,
-    toe_down: bool, ankle_s: float, toe_s: float, landing: FloatArray, options: PlantOptions, dt: float, floor_y: float,
-    scale: float, legs: Legs,
+    row: FloatArray, ankle: Vector, toe: Vector, f: Vector, W_ankle: Quaternion, ankle_down: bool, toe_down: bool,
+    ankle_s: float, toe_s: float, land_a: Vector, land_t: Vector, shift_a: Vector, shift_t: Vector, ease_s: float,
+    floor_y: float, dt: float,
 ) -> Vector:  # fmt: skip
     """Where the ankle [m] shall be: at its plant, on the sphere round a planted toe, or on its eased way."""
-    a, t = 2 * foot, 2 * foot + 1
-    toe_first = toe_s < ankle_s and toe_s <= options.ease_s
-    set_level(row, options.shift[t if toe_first else a, 1], min(ankle_s, toe_s), options.ease_s, dt)
+    toe_first = toe_s < ankle_s and toe_s <= ease_s
+    set_level(row, shift_t[1] if toe_first else shift_a[1], min(ankle_s, toe_s), ease_s, dt)
     ground = floor_y + row[LEVEL]
-    lift = heel_lift(foot, W_ankle, scale, legs)
-    low_a, low_t = ground + scale * legs.rest[a] + lift, ground + scale * legs.rest[t]
+    low_a, low_t = ground + row[REST_A] + heel_lift(row, W_ankle), ground + row[REST_T]
     if ankle_down or toe_down:
         row[RISE], row[RISE + 1] = eased(row[RISE], row[RISE + 1], 0.0, row[SINK], dt)
     if ankle_down:
@@ -157,16 +154,16 @@ def place_foot(
         follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
         return placed
     if toe_down:
-        row[GOAL_T + 1] = low_t + row[RISE] + tiptoe(row[TIPTOE], TIPTOE_M * scale)
+        row[GOAL_T + 1] = low_t + row[RISE] + tiptoe(row[TIPTOE], TIPTOE_M * row[SIZE])
         placed = minus(get3(row, GOAL_T), f)
         follow3(row, SHIFT_T, minus(get3(row, GOAL_T), toe), dt, FASTEST_MPS)
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
         return placed
     if toe_first:
-        row[RISE] = min(SINK_M * scale, max(0.0, landing[t, 1] - low_t))
-        goal = (landing[t, 0] + options.shift[t, 0], low_t + row[RISE], landing[t, 2] + options.shift[t, 2])
+        row[RISE] = min(SINK_M * row[SIZE], max(0.0, land_t[1] - low_t))
+        goal = (land_t[0] + shift_t[0], low_t + row[RISE], land_t[2] + shift_t[2])
         set3(row, GOAL_T, goal)
-        shift = ease3(row, SHIFT_T, minus(goal, row3(landing, t)), toe_s + dt, dt)
+        shift = ease3(row, SHIFT_T, minus(goal, land_t), toe_s + dt, dt)
         placed = minus(plus(toe, shift), f)
         follow3(row, SHIFT_A, minus(placed, ankle), dt, FASTEST_MPS)
     else:
@@ -174,11 +171,11 @@ def place_foot(
             for c in range(6):
                 row[SHIFT_A + c] = row[FINAL + c]
         wanted, remaining = (0.0, 0.0, 0.0), row[LET_GO]
-        if ankle_s <= options.ease_s:
-            row[RISE] = min(SINK_M * scale, max(0.0, landing[a, 1] - low_a))
-            goal = (landing[a, 0] + options.shift[a, 0], low_a + row[RISE], landing[a, 2] + options.shift[a, 2])
+        if ankle_s <= ease_s:
+            row[RISE] = min(SINK_M * row[SIZE], max(0.0, land_a[1] - low_a))
+            goal = (land_a[0] + shift_a[0], low_a + row[RISE], land_a[2] + shift_a[2])
             set3(row, GOAL_A, goal)
-            wanted, remaining = minus(goal, row3(landing, a)), ankle_s + dt
+            wanted, remaining = minus(goal, land_a), ankle_s + dt
         placed = plus(ankle, ease3(row, SHIFT_A, wanted, remaining, dt))
         follow3(row, SHIFT_T, minus(plus(placed, f), toe), dt, FASTEST_MPS)
     return placed[0], max(placed[1], low_a), placed[2]

@@ -8,7 +8,6 @@ from marey.base import FloatArray, kernel
 from marey.dynamics._spatial_kernels import minus, plus, times
 from marey.lie._rotation_kernels import Vector, log, rotate
 from marey.locomotion._foot_kernels import ORIGIN, arc, get3, heel_angle, leg_extension, norm, set3, unit, yaw
-from marey.locomotion._plant_arrays import Legs
 from marey.locomotion._plant_columns import (
     ANKLE_BARRED,
     ANKLE_HELD,
@@ -29,10 +28,13 @@ from marey.locomotion._plant_columns import (
     LOWEST_A,
     LOWEST_T,
     MARGIN_RAD,
+    REST_A,
+    REST_T,
     RISEN,
     ROLL_S,
     SHIFT_A,
     SHIFT_T,
+    SIZE,
     STEEP_RAD,
     TARGET,
     TILT,
@@ -119,17 +121,17 @@ def let_back(row: FloatArray) -> None:
 
 
 @kernel
-def let_leave(row: FloatArray, foot: int, floor_y: float, scale: float, legs: Legs) -> None:
+def let_leave(row: FloatArray, floor_y: float) -> None:
     """Let go of a heel, or of a toe that stands alone, whose raw one has left; a toe that lags behind leaves sooner."""
     ankle_was, toe_was = row[ANKLE_HELD] > 0.0, row[TOE_HELD] > 0.0
     ground = floor_y + row[LEVEL]
-    heel = risen(row, LOWEST_A, row[ORIGIN + 23], ground + scale * legs.rest[2 * foot], ankle_was)
-    toe = risen(row, LOWEST_T, row[ORIGIN + 34], ground + scale * legs.rest[2 * foot + 1], toe_was)
+    heel = risen(row, LOWEST_A, row[ORIGIN + 23], ground + row[REST_A], ankle_was)
+    toe = risen(row, LOWEST_T, row[ORIGIN + 34], ground + row[REST_T], toe_was)
     row[RISEN], row[TIPTOE] = heel, toe
-    if toe_was and heel > HEEL_M * scale:
+    if toe_was and heel > HEEL_M * row[SIZE]:
         row[ANKLE_BARRED] = 1.0
     lag = sqrt(row[SHIFT_T] * row[SHIFT_T] + row[SHIFT_T + 2] * row[SHIFT_T + 2])
-    if not ankle_was and toe > (LEAVE_M if lag > LAG_M * scale else TOE_M) * scale:
+    if not ankle_was and toe > (LEAVE_M if lag > LAG_M * row[SIZE] else TOE_M) * row[SIZE]:
         row[TOE_BARRED] = 1.0
 
 

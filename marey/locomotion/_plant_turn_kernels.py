@@ -13,8 +13,15 @@ from marey.locomotion._plant_columns import (
     ALIVE,
     ANKLE_HELD,
     FASTEST_RADPS,
+    FLAT,
     HEADING,
+    HEEL,
+    HEEL_DROP,
+    LATERAL,
     RAW,
+    REST_A,
+    REST_T,
+    SIZE,
     TARGET,
     TILT,
     TOE_HELD,
@@ -26,27 +33,36 @@ from marey.locomotion._plant_ease_kernels import ease3, eased, follow3
 
 
 @kernel
-def lying_foot(foot: int, heading: float, length: float, scale: float, legs: Legs) -> Vector:
-    """Ankle to toe [m] of a flat foot that points as ``heading`` says."""
-    rise = scale * (legs.rest[2 * foot + 1] - legs.rest[2 * foot])
-    along = sqrt(max(length * length - rise * rise, 0.0))
+def measure_foot(row: FloatArray, foot: int, scale: float, legs: Legs) -> None:
+    """Copy what the other kernels need of a foot into its row, in the size of the character."""
+    row[REST_A], row[REST_T], row[SIZE] = scale * legs.rest[2 * foot], scale * legs.rest[2 * foot + 1], scale
     flat = unit((legs.foot[foot, 0], 0.0, legs.foot[foot, 2]))
-    ahead = rotate(yaw(heading), flat)
+    row[FLAT], row[FLAT + 1] = flat[0], flat[2]
+    set3(row, LATERAL, row3(legs.lateral, foot))
+    set3(row, HEEL, times(scale, row3(legs.heel, foot)))
+    row[HEEL_DROP] = scale * legs.heel_drop[foot]
+
+
+@kernel
+def lying_foot(row: FloatArray, length: float) -> Vector:
+    """Ankle to toe [m] of a foot that lies flat along its heading."""
+    rise = row[REST_T] - row[REST_A]
+    along = sqrt(max(length * length - rise * rise, 0.0))
+    ahead = rotate(yaw(row[HEADING]), (row[FLAT], 0.0, row[FLAT + 1]))
     return along * ahead[0], rise, along * ahead[2]
 
 
 @kernel
-def heading_of(foot: int, W_ankle: Quaternion, legs: Legs) -> float:
+def heading_of(row: FloatArray, W_ankle: Quaternion) -> float:
     """Yaw of a foot, by its lateral axis, so that a steep foot has one too."""
-    left = rotate(W_ankle, row3(legs.lateral, foot))
+    left = rotate(W_ankle, get3(row, LATERAL))
     return atan2(-left[2], left[0])
 
 
 @kernel
-def heel_lift(foot: int, W_ankle: Quaternion, scale: float, legs: Legs) -> float:
+def heel_lift(row: FloatArray, W_ankle: Quaternion) -> float:
     """How much higher [m] than on a flat foot an ankle is whose heel touches the floor."""
-    down = -rotate(W_ankle, row3(legs.heel, foot))[1]
-    return scale * max(0.0, down - legs.heel_drop[foot])
+    return max(0.0, -rotate(W_ankle, get3(row, HEEL))[1] - row[HEEL_DROP])
 
 
 @kernel
@@ -75,8 +91,8 @@ def foreseen_tilt(turned: Vector, flat: Vector, rise: float, done: float) -> Vec
 
 @kernel
 def turn_foot(
-    row: FloatArray, foot: int, raw: Vector, W_ankle: Quaternion, held: bool, first_s: float, flat_s: float,
-    rise: float, toe_in: float, ease_s: float, dt: float, scale: float, legs: Legs,
+    row: FloatArray, raw: Vector, W_ankle: Quaternion, held: bool, first_s: float, flat_s: float, rise: float,
+    toe_in: float, ease_s: float, dt: float,
 ) -> Vector:  # fmt: skip
     """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the memory.
 
@@ -94,9 +110,9 @@ def turn_foot(
         row[YAW], row[YAW + 1] = eased(row[YAW], row[YAW + 1], 0.0, row[TURN_BACK], dt)
     turned = rotate(yaw(row[YAW]), raw)
     if not held or row[ANKLE_HELD] + row[TOE_HELD] == 0.0:
-        row[HEADING] = heading_of(foot, multiply(yaw(row[YAW]), W_ankle), legs)
+        row[HEADING] = heading_of(row, multiply(yaw(row[YAW]), W_ankle))
     if coming:
-        flat = lying_foot(foot, row[HEADING], norm(raw), scale, legs)
+        flat = lying_foot(row, norm(raw))
         needed = foreseen_tilt(turned, flat, rise, 1.0 - flat_s / ease_s)
         if flat_s <= 0.0:
             follow3(row, TILT, needed, dt, FASTEST_RADPS)
