@@ -54,6 +54,7 @@ def fit_locomotion(
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
     model = fit_units(captured.units, plan.default_style)
     facts = {**capture_facts(captured), "audit": audit(captured.units, model.gaits.means)}
+    facts["labels"] = {name: text for name, text in plan.labels.items() if name in model.styles}
     model = replace(model, info=facts)
     if not jumps:
         return model

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
 from marey.base import (
     InputError,
     MissingFileError,
+    as_table,
+    as_text,
     known_keys,
     parse_toml,
     read_toml_text,
@@ -46,6 +49,7 @@ class Manifest:
 
     groups: tuple[TrialGroup, ...]
     default_style: tuple[str, ...] = ()  # subjects whose even mixture is the model's own style
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])  # readable names by subject
 
     def clips(self, split: str) -> list[tuple[TrialGroup, str]]:
         """Every clip of a split (``"train"`` or ``"test"``) with its group."""
@@ -66,9 +70,10 @@ def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
     groups = records_of(data, "group", TrialGroup, place)
     if not groups:
         place.fail("the manifest has no [[group]]", "Name at least one group of clips")
-    known_keys(data, ("default_style", "group"), place)
+    known_keys(data, ("default_style", "group", "labels"), place)
     found = data.get("default_style", [])
     style = tuple(str(name) for name in cast(list[Any], found)) if isinstance(found, list) else ("",)
     if not set(style) <= {group.subject for group in groups}:
         place.fail("'default_style' names somebody who is in no group", "List subjects of the groups", "default_style")
-    return Manifest(groups, style)
+    labels = {name: as_text(text, name, place) for name, text in as_table(data.get("labels", {}), place).items()}
+    return Manifest(groups, style, labels)

@@ -118,11 +118,17 @@ class LocomotionModel:
             raise InputError(f"leg_length_m is {leg_length_m}", "It must be a positive number of metres")
         return self.skeleton.scaled(leg_length_m / self.leg_length_m)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Readable names ``(K,)`` of the styles, as good as the others wherever a style is asked for."""
+        known = self.info.get("labels", {})
+        return tuple(str(known.get(name, name)) for name in self.styles)
+
     def weights(self, style: Style = None) -> FloatArray:
         """Weights ``(K,)`` of the styles, summing to one.
 
         Args:
-            style: ``None`` for the model's own mixture, a name, or a weight for each of some names.
+            style: ``None`` for the model's own mixture, a name or label, or a weight for each of some.
 
         Raises:
             UnknownNameError: a name is not a style of this model.
@@ -130,12 +136,14 @@ class LocomotionModel:
         """
         given = self.default_style if style is None else {style: 1.0} if isinstance(style, str) else style
         weights = np.zeros(len(self.styles))
-        for name, weight in given.items():
+        codes = dict(zip(self.labels, self.styles, strict=True))
+        for label, weight in given.items():
+            name = codes.get(label, label)
             if name not in self.styles:
                 raise UnknownNameError("style", name, "this model", self.styles)
             if not (np.isfinite(weight) and weight >= 0.0):
                 raise InputError(f"the weight of '{name}' is {weight}", "Give a number that is not negative")
-            weights[self.styles.index(name)] = weight
+            weights[self.styles.index(name)] += weight
         if weights.sum() <= 0.0:
             raise InputError("all style weights are zero", "Give one style a positive weight")
         return weights / weights.sum()
