@@ -9,7 +9,7 @@ from marey.graph._build_arrays import deltas
 from marey.graph._compact import Ways
 from marey.graph._database import LAST, Database
 from marey.graph._events import PICKED
-from marey.graph._graph import composed
+from marey.graph._graph import composed, relative
 from marey.graph._settings import GraphSettings
 
 
@@ -25,7 +25,7 @@ def cheapest_of(columns: list[IntArray], cost: FloatArray) -> IntArray:
 def diverse(
     database: Database, ways: Ways, kept: IntArray, group: IntArray, cost: FloatArray, settings: GraphSettings
 ) -> IntArray:
-    """Edges that stay: all to and from events, the ``spare`` cheapest of each state, and the cheapest of each direction.
+    """Edges that stay: all to and from events, the ``spare`` cheapest of a state, and the cheapest of each direction.
 
     Where an edge leads to is where its next step leads to as well: in double support no edge moves the anchor. Edges
     to other classes never compete.
@@ -54,8 +54,6 @@ def is_event(database: Database) -> BoolArray:
 
 def _next_step(database: Database) -> FloatArray:
     """Anchor of the next phase in the frame of each phase's ``(S, 3)``; zero at the ends of clips."""
-    from marey.graph._graph import relative
-
     table = database.phases
     step = relative(table.anchor[table.after], table.anchor)
     return np.where((table.after == LAST)[:, None], 0.0, step)

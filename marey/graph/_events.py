@@ -80,7 +80,8 @@ def _stand(phase: Phase, still: BoolArray, *, is_first: bool) -> list[Phase]:
     """Cut a double support at the beginning of each time in which the body stands."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
-    pieces, rest = [], phase
+    pieces: list[Phase] = []
+    rest = phase
     for start, stop in _runs(still[phase.start : phase.stop]):
         at = phase.start + (start + stop) // 2
         if is_first and start < MIN_SPLIT and not pieces and not _has_event(phase):

@@ -87,9 +87,8 @@ def find_transitions(database: Database, settings: GraphSettings, metric: Metric
         if database.classes[kind] and len(own) > 1:
             for rows in blocks(len(own)):
                 finder.look(own, rows)
-    source, like, D = finder.found()
-    D = metric.exact(source, like, D)
-    return Transitions(source, like + 1, D, threshold, finder.num_like)
+    source, like, near = finder.found()
+    return Transitions(source, like + 1, metric.exact(source, like, near), threshold, finder.num_like)
 
 
 class _Finder:
@@ -112,7 +111,7 @@ class _Finder:
         clip = database.clip
         for at, pose in enumerate(here):  # poses of the same clip that are next to one another
             low, high = np.searchsorted(own, (pose - apart + 1, pose + apart))
-            close = np.arange(low, high)
+            close: IntArray = np.arange(low, high)
             D[at, close[clip[own[close]] == clip[pose]]] = np.inf
         low = D.min(initial=np.inf)
         self._least = min(self._least, float(low))
@@ -138,17 +137,17 @@ class _Finder:
 
     def found(self) -> Found:
         """All pairs, with those added that two behaviours lack."""
-        source, like, D = _joined(self._found)
+        found = _joined(self._found)
         if self._others:
             more, to, far = _joined(self._others)
             pair = self._behaviour[more] * self._count + self._behaviour[to]
             kept = _nearest(pair, far, self._settings.cross_links)
             kept = kept[far[kept] >= self._settings.cross * self._threshold]
-            source, like, D = (np.concatenate(p) for p in ((source, more[kept]), (like, to[kept]), (D, far[kept])))
-        if not len(source):
+            found = _joined([found, (more[kept], to[kept], far[kept])])
+        if not len(found[0]):
             what = f"no two poses are nearer than {self._threshold:.3g}; the nearest are {self._least:.3g} apart"
             raise InputError(what, "Raise `density` or `cross`, or add clips")
-        return source, like, D
+        return found
 
 
 def _joined(parts: list[Found]) -> Found:

@@ -90,9 +90,9 @@ class _Joiner:
         database = self._database
         best: list[tuple[float, int, int]] = []
         for s in chain:
-            own = np.arange(database.phases.start[s], database.phases.stop[s])
-            own = own[self._inner[own]]
-            kind = database.phases.kind[s]
+            inside = slice(int(database.phases.start[s]), int(database.phases.stop[s]))
+            own = inside.start + np.flatnonzero(self._inner[inside])
+            kind = int(database.phases.kind[s])
             others = np.flatnonzero(self._main & self._inner & (database.phases.kind[database.phase] == kind))
             if not database.classes[kind] or not len(own) or not len(others):
                 continue
@@ -102,8 +102,9 @@ class _Joiner:
         best = sorted(b for b in best if b[0] < self._limit)[:LINKS]
         if not best:
             return None
-        D, own, others = (np.array(column) for column in zip(*best, strict=True))
-        return [(others, own + 1, D) if is_entry else (own, others + 1, D)]
+        far = np.array([b[0] for b in best])
+        mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
+        return [(theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)]
 
 
 def _chain(phase: int, step: IntArray) -> list[int]:

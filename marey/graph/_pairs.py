@@ -1,0 +1,200 @@
+"""Blends of two edges: what they cost, how long they take, where they lead, which states may be blended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.blending import BlendRule, Poses, Source, blend_sources
+from marey.graph._database import Database
+from marey.graph._events import PICKED
+from marey.graph._graph import GraphArrays, MotionGraph
+from marey.graph._transitions import Metric
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import contact_points, joint_frames
+
+NEAR: Final = 3  # edges: states so near to an event have the wider limit
+UP: Final = np.array([0.0, 1.0, 0.0])
+TWO_PI: Final = 2.0 * np.pi
+
+
+def blended_seconds(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
+    r"""Durations ``(M, W)`` [s] of blended edges, :math:`T^2 = w T_1^2 + (1 - w) T_2^2` ([Safonova2006]_ (4.2)).
+
+    Args:
+        graph: the graph.
+        first: edges ``(M,)`` with weight w.
+        second: edges ``(M,)`` with weight 1 - w.
+        weights: ``(W,)``.
+    """
+    T = graph.arrays.seconds
+    return np.sqrt(_mixed((T * T)[first], (T * T)[second], weights))
+
+
+def blended_costs(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
+    r"""Costs ``(M, W)`` of blended edges, quadratic in the weight but for the duration.
+
+    .. math:: c(w) = T(w)\,\big(c_t + w^2 n_1 + 2 w (1-w) \sqrt{n_1 n_2}\,u_1^T u_2 + (1-w)^2 n_2\big)
+              + w\,t_1 + (1-w)\,t_2
+
+    :math:`n` is effort per second, :math:`u` the direction of the torques of an edge, :math:`c_t` the price of time and
+    :math:`t` that of transitions. Torques are taken as linear in the weight, as accelerations are under the square-root
+    rule ([Safonova2006]_ App. B). With w = 0 and w = 1 these are the costs of the edges.
+    """
+    arrays, time = graph.arrays, graph.settings.effort_per_s
+    n1, n2 = (np.maximum(arrays.power[e] - time, 0.0)[:, None] for e in (first, second))
+    likeness = (arrays.torque[first] * arrays.torque[second]).sum(axis=1)[:, None]
+    w = np.asarray(weights, dtype=np.float64)[None]
+    effort = w * w * n1 + 2.0 * w * (1.0 - w) * np.sqrt(n1 * n2) * likeness + (1.0 - w) ** 2 * n2
+    seconds = blended_seconds(graph, first, second, weights)
+    return seconds * (time + np.maximum(effort, 0.0)) + _mixed(arrays.price[first], arrays.price[second], weights)
+
+
+def blended_deltas(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
+    """Next anchors ``(M, W, 3)`` of blended edges: x, z [m], yaw [rad]; both sources stand on one anchor."""
+    a, b = graph.arrays.delta[first], graph.arrays.delta[second].copy()
+    b[:, 2] = a[:, 2] + (b[:, 2] - a[:, 2] + np.pi) % TWO_PI - np.pi
+    w = np.asarray(weights, dtype=np.float64)[None, :, None]
+    return w * a[:, None] + (1.0 - w) * b[:, None]
+
+
+def blended_paths(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
+    """Places of the root ``(M, W, SAMPLES, 2)`` [m] along blended edges, in the frame of the anchor."""
+    w = np.asarray(weights, dtype=np.float64)[None, :, None, None]
+    return w * graph.arrays.path[first][:, None] + (1.0 - w) * graph.arrays.path[second][:, None]
+
+
+def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
+    """Hands ``(M, W, 3)`` [m] at blended picks: x, height, z in the frame of the anchor, of the blended pose itself.
+
+    Args:
+        graph: the graph.
+        first: pick states ``(M,)`` with weight w.
+        second: pick states ``(M,)`` of the same class, with weight 1 - w.
+        weights: ``(W,)``.
+    """
+    found = np.zeros((len(first), len(weights), 3))
+    kinds = graph.arrays.kind[first]
+    for kind in np.unique(kinds):
+        own = np.flatnonzero(kinds == kind)
+        planted = graph.database.classes[int(kind)]
+        hand = next(name.removeprefix(PICKED) for name in planted if name.startswith(PICKED))
+        several = np.concatenate([own, own[-1:]])  # a source has two frames at least
+        sources = _sources(graph, first[several], second[several], planted)
+        for number, weight in enumerate(weights):
+            poses = blend_poses(graph.database, sources, float(weight), planted)
+            found[own, number] = _hand(graph.database, poses, hand)[:-1]
+    return found
+
+
+def _mixed(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted means ``(M, W)``."""
+    w = np.asarray(weights, dtype=np.float64)[None]
+    return w * first[:, None] + (1.0 - w) * second[:, None]
+
+
+def _sources(graph: MotionGraph, first: IntArray, second: IntArray, planted: tuple[str, ...]) -> tuple[Source, Source]:
+    """First poses of two lists of states, as sources whose frames are the pairs; all anchors stand at the origin."""
+    a, b = (_source(graph, states, planted) for states in (first, second))
+    yaw = a.yaw - TWO_PI * np.round(a.yaw / TWO_PI)
+    other = b.yaw - TWO_PI * np.round((b.yaw - yaw) / TWO_PI)
+    return replace(a, yaw=yaw), replace(b, yaw=other)
+
+
+def _source(graph: MotionGraph, states: IntArray, planted: tuple[str, ...]) -> Source:
+    database = graph.database
+    phases = np.array([graph.members[int(s)][0] for s in states], dtype=np.int64)
+    return anchored_source(database, database.phases.start[phases], planted)
+
+
+def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...]) -> Source:
+    """Poses of the database as a source, each with the anchor of its phase at the origin."""
+    anchor = database.phases.anchor[database.phase[poses]]
+    R = SO3.exp(-anchor[:, 2:] * UP)
+    here = np.stack([anchor[:, 0], 0.0 * anchor[:, 0], anchor[:, 1]], axis=1)
+    wxyz = database.wxyz[poses].copy()
+    wxyz[:, 0] = (R @ SO3(wxyz[:, 0])).wxyz
+    motion = Motion(database.body.skeleton, database.rate_hz, R @ (database.roots[poses] - here), SO3(wxyz))
+    return Source.of(motion, database.body, feet_of(planted))
+
+
+def feet_of(planted: tuple[str, ...]) -> tuple[str, ...]:
+    """Planted feet of a class, without hands and events."""
+    return tuple(name for name in planted if name in ("left", "right"))
+
+
+def blend_poses(database: Database, sources: tuple[Source, Source], weight: float, planted: tuple[str, ...]) -> Poses:
+    """Blend two sources frame by frame, the first with ``weight``."""
+    shares = np.linspace(0.0, 1.0, len(sources[0].roots))
+    weights = np.array([weight, 1.0 - weight])
+    return blend_sources(sources, weights, shares, feet_of(planted), rule=BlendRule(), body=database.body)
+
+
+def _hand(database: Database, poses: Poses, hand: str) -> FloatArray:
+    points = contact_points(database.body.skeleton)
+    positions, frames = joint_frames(database.body.skeleton, poses.roots, poses.wxyz)
+    return points.positions(positions, frames)[:, points.index(hand)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partners:
+    """Which states may be blended with which: state s with ``partner[first[s]:first[s + 1]]``, sorted, itself too."""
+
+    first: IntArray  # (N + 1,)
+    partner: IntArray  # (M,)
+    is_near: BoolArray  # (N,) an event is at most NEAR edges ahead or behind
+
+    def of(self, state: int) -> IntArray:
+        """Partners of a state."""
+        return self.partner[self.first[state] : self.first[state + 1]]
+
+    def has(self, first: IntArray, second: IntArray) -> BoolArray:
+        """Whether pairs of states may be blended ``(M,)``."""
+        count = len(self.first) - 1
+        source = np.repeat(np.arange(count), np.diff(self.first))
+        return np.isin(first * count + second, source * count + self.partner)
+
+
+def find_partners(graph: MotionGraph, metric: Metric | None = None) -> Partners:
+    """States of one class whose first poses are alike enough to be blended.
+
+    The limit is ``pair_limit`` thresholds, near an event ``event_pair_limit``; picks of one hand and class are always
+    partners, for what they are blended for is that they differ.
+    """
+    settings, database, arrays = graph.settings, graph.database, graph.arrays
+    metric = Metric(database, settings) if metric is None else metric
+    near = near_event(arrays, NEAR)
+    poses = database.phases.start[np.array([own[0] for own in graph.members])]
+    rows: list[IntArray] = []
+    for state in range(graph.num_states):
+        own = np.flatnonzero(arrays.kind == arrays.kind[state])
+        D = metric.between(poses[state : state + 1], poses[own])[0]
+        wide = near[own] & near[state]
+        limit = np.where(wide, settings.event_pair_limit, settings.pair_limit) * graph.transitions.threshold
+        is_pick = any(name.startswith(PICKED) for name in database.classes[int(arrays.kind[state])])
+        rows.append(own[(limit >= D) | is_pick | (own == state)])
+    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return _symmetric(Partners(first, np.concatenate(rows), near))
+
+
+def _symmetric(partners: Partners) -> Partners:
+    """Partners of one another; rounding may have let one side in only."""
+    count = len(partners.first) - 1
+    source = np.repeat(np.arange(count), np.diff(partners.first))
+    key = np.unique(np.concatenate([source * count + partners.partner, partners.partner * count + source]))
+    return Partners(np.searchsorted(key // count, np.arange(count + 1)), key % count, partners.is_near)
+
+
+def near_event(arrays: GraphArrays, edges: int) -> BoolArray:
+    """States ``(N,)`` from which a pick or a flight is at most ``edges`` edges away, ahead or behind."""
+    source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
+    ahead = behind = (arrays.event > 0) & (arrays.event < 4)
+    for _ in range(edges):
+        ahead, behind = ahead.copy(), behind.copy()
+        ahead[source[ahead[arrays.target]]] = True
+        behind[arrays.target[behind[source]]] = True
+    return ahead | behind
