@@ -4,6 +4,7 @@ from marey.samples._found import load, names
 from marey.samples._gaits import jump, run, walk
 from marey.samples._problems import jump_problem, problem_file, problem_names
 from marey.samples._scripts import script_file, script_names
+from marey.samples._sketches import sketch_file, sketch_names
 
 __all__ = [
     "jump",
@@ -15,5 +16,7 @@ __all__ = [
     "run",
     "script_file",
     "script_names",
+    "sketch_file",
+    "sketch_names",
     "walk",
 ]
