@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.base import FloatArray, IntArray, kernel
+from marey.graph._ara import (
+    BLOCKED,
+    CLOSED,
+    DONE,
+    EDGE,
+    EMPTY,
+    EXPANSIONS,
+    FULL,
+    GOAL,
+    GOAL_X,
+    GOAL_Z,
+    HANDS,
+    HEAP,
+    INCONSISTENT,
+    JUMP,
+    KEY,
+    KIND,
+    MAX_BLOCKED,
+    MET,
+    NODE,
+    OPEN,
+    PARENT,
+    PICK,
+    RUNNING,
+    SLOT,
+    STATES,
+    STATUS,
+    TOLERANCE,
+    VIOLATIONS,
+    YAW,
+    G,
+    H,
+    Memory,
+    Roads,
+    Terms,
+    World2D,
+    X,
+    Z,
+)
+from marey.graph._ara_world_kernels import can_stand, estimate, is_jumped, is_picked, is_reached, is_way_free, wrapped
 
-EMPTY = -1
-OPEN, CLOSED, INCONSISTENT = 1, 2, 3
-
-
-class World2D(NamedTuple):
-    """The ground in cells: how far every place is from where one has to go, and where feet may not stand."""
-
-    origin: FloatArray  # (2,) [m] corner of the first cell, x and z
-    cell: float  # [m]
-    distance: FloatArray  # (L, H, W) [m] lower bound of the way to the end with l constraints met; inf where blocked
-    free: BoolArray  # (H, W) where the root may be
-    stand: BoolArray  # (H, W) where a foot may stand
-
-
-class Goals(NamedTuple):
-    """L constraints in order; the last is the goal."""
-
-    kind: IntArray  # (L,) REACH_ROOT, PICK, JUMP
-    place: FloatArray  # (L, 3) [m] x, height, z
-    heading: FloatArray  # (L,) [rad]; NaN: any
-    tolerance: FloatArray  # (L,) [m]
-    hands: IntArray  # (L,) bits: 1 left, 2 right
-    length: FloatArray  # (L,) [m] shortest flight of a jump
-
-
-REACH_ROOT, PICK, JUMP = 0, 1, 2
-HEADING_TOL = 0.26  # [rad] 15 degrees
-
-
-class Memory(NamedTuple):
-    """Everything that a search keeps, so that it can be stopped and taken up again."""
-
-    table: IntArray  # (T,) hash table: number of the search state, EMPTY
-    key: IntArray  # (C,)
-    node: IntArray  # (C,) state of the graph
-    met: IntArray  # (C,) constraints met
-    place: FloatArray  # (C, 3) anchor: x, z, yaw
-    g: FloatArray  # (C,)
-    h: FloatArray  # (C,)
-    parent: IntArray  # (C,)
-    edge: IntArray  # (C,) by which it was reached
-    status: IntArray  # (C,)
-    heap: IntArray  # (B,)
-    keys: FloatArray  # (B,)
-    later: IntArray  # (C,) states found anew after they were closed
-    counts: IntArray  # (6,) states, heap, later, expansions, goal state (EMPTY if none), violations
-
-
-STATES, HEAP, LATER, EXPANSIONS, GOAL, VIOLATIONS = 0, 1, 2, 3, 4, 5
-RUNNING, DONE, FULL = 0, 1, 2
+CELL, FINE_CELL = 0.05, 0.02  # [m] places in one cell are the same place
+TURNS, FINE_TURNS = 120, 360  # directions that are told apart
+FINE_REACH = 1.0  # [m] from a tight constraint, the fine cells are used
+TIGHT = 0.03  # [m] a pick with no more tolerance than this is tight
+CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
 
 
 @kernel
@@ -97,235 +90,233 @@ def pop(heap: IntArray, keys: FloatArray, size: int) -> int:
 
 
 @kernel
-def cell_of(world: World2D, x: float, z: float) -> tuple[int, int]:
-    """Row and column of the cell of a place, -1 outside."""
-    column = int(np.floor((x - world.origin[0]) / world.cell))
-    row = int(np.floor((z - world.origin[1]) / world.cell))
-    if row < 0 or column < 0 or row >= world.free.shape[0] or column >= world.free.shape[1]:
-        return -1, -1
-    return row, column
-
-
-@kernel
-def way_left(world: World2D, layer: int, x: float, z: float) -> float:
-    """Lower bound of the way [m] from the cell of a place to the end; inf where blocked."""
-    row, column = cell_of(world, x, z)
-    if row < 0 or not world.free[row, column]:
-        return np.inf
-    return world.distance[layer, row, column]
-
-
-@kernel
-def estimate(
-    world: World2D, tables: FloatArray, rest: FloatArray, rate: float, node: int, met: int, x: float, z: float
-) -> float:
-    r"""Lower bound of the cost to the end: :math:`\max(c_{min} d, H_{mg} + rest)` ([Safonova2006]_ (4.3), layered).
-
-    Args:
-        world: distances.
-        tables: cost of reaching the event of each constraint ``(L, N)``, inf if it cannot be reached.
-        rest: least cost from where each constraint is met to the end ``(L,)``.
-        rate: least cost per metre.
-        node: state of the graph.
-        met: constraints met.
-        x: of the root [m].
-        z: of the root [m].
-    """
-    bound = rate * way_left(world, met, x, z)
-    return max(bound, tables[met, node] + rest[met])
-
-
-@kernel
-def _find(memory: Memory, key: int) -> int:
+def find(table: IntArray, whole: IntArray, key: int) -> int:
     """Place in the table of a key, or of the empty slot where it belongs."""
-    mask = len(memory.table) - 1
+    mask = len(table) - 1
     at = (key ^ (key >> 31)) * 0x9E3779B97F4A7C1
     at = (at ^ (at >> 29)) & mask
     while True:
-        number = memory.table[at]
-        if number == EMPTY or memory.key[number] == key:
+        number = table[at]
+        if number == EMPTY or whole[number, KEY] == key:
             return at
         at = (at + 1) & mask
 
 
 @kernel
-def _is_met(
-    goals: Goals, layer: int, node: int, x: float, z: float, yaw: float, graph_root: FloatArray, hand: FloatArray,
-    event: IntArray, flight: FloatArray, edge: int, before: FloatArray, after: FloatArray,
-) -> bool:  # fmt: skip
-    """Whether reaching a state, or going along an edge, meets a constraint."""
-    kind, tolerance = goals.kind[layer], goals.tolerance[layer]
-    c, s = np.cos(yaw), np.sin(yaw)
-    if kind == PICK:
-        wanted = (event[node] == 1 and (goals.hands[layer] & 1) != 0) or (
-            event[node] == 2 and (goals.hands[layer] & 2) != 0
-        )
-        if not wanted:
-            return False
-        hx = x + c * hand[node, 0] + s * hand[node, 2]
-        hz = z - s * hand[node, 0] + c * hand[node, 2]
-        dx, dy, dz = hx - goals.place[layer, 0], hand[node, 1] - goals.place[layer, 1], hz - goals.place[layer, 2]
-        return dx * dx + dy * dy + dz * dz <= tolerance * tolerance
-    if kind == JUMP:
-        if flight[edge, 0] <= 0.0 or flight[edge, 0] < goals.length[layer]:
-            return False
-        ax, az, bx, bz = before[0], before[1], after[0], after[1]
-        ux, uz = bx - ax, bz - az
-        t = ((goals.place[layer, 0] - ax) * ux + (goals.place[layer, 2] - az) * uz) / max(ux * ux + uz * uz, 1e-12)
-        t = min(max(t, 0.0), 1.0)
-        return np.hypot(ax + t * ux - goals.place[layer, 0], az + t * uz - goals.place[layer, 2]) <= tolerance
-    rx = x + c * graph_root[node, 0] + s * graph_root[node, 1]
-    rz = z - s * graph_root[node, 0] + c * graph_root[node, 1]
-    if np.hypot(rx - goals.place[layer, 0], rz - goals.place[layer, 2]) > tolerance:
+def is_tight(wish: FloatArray, x: float, z: float) -> bool:
+    """Whether a place is near a pick with little tolerance."""
+    if wish[HANDS] == 0.0 or wish[TOLERANCE] > TIGHT:
         return False
-    if np.isfinite(goals.heading[layer]):
-        turn = yaw + graph_root[node, 2] - goals.heading[layer]
-        turn = (turn + np.pi) % (2.0 * np.pi) - np.pi
-        return abs(turn) <= HEADING_TOL
+    dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
+    return bool(dx * dx + dz * dz < FINE_REACH**2)
+
+
+@kernel
+def key_of(grid: FloatArray, fine: bool, node: int, met: int, x: float, z: float, yaw: float) -> int:
+    """State of the graph, constraints met, and cell of an anchor in one number."""
+    cell = FINE_CELL if fine else CELL
+    turns = FINE_TURNS if fine else TURNS
+    ix, iz = int((x - grid[0]) / cell) & 4095, int((z - grid[1]) / cell) & 4095
+    turn = int((yaw + np.pi) / (2.0 * np.pi) * turns)
+    return (((((((node << 5) | met) << 9) | turn) << 1 | int(fine)) << 12 | ix) << 12) | iz
+
+
+@kernel
+def add_state(
+    table: IntArray, whole: IntArray, real: FloatArray, counts: IntArray, slot: int, key: int, node: int, met: int
+) -> int:
+    """A new search state; EMPTY when the memory is full."""
+    number = int(counts[STATES])
+    if number >= len(whole):
+        return EMPTY
+    counts[STATES] = number + 1
+    table[slot] = number
+    whole[number, SLOT], whole[number, KEY], whole[number, NODE], whole[number, MET] = slot, key, node, met
+    whole[number, STATUS], real[number, G] = 0, np.inf
+    return number
+
+
+@kernel
+def announce(
+    whole: IntArray, real: FloatArray, heap: IntArray, keys: FloatArray, counts: IntArray, number: int, last: int,
+    epsilon: float,
+) -> bool:  # fmt: skip
+    """Queue a search state that has just become cheaper; false when the memory is full."""
+    status = whole[number, STATUS]
+    if whole[number, MET] == last:
+        whole[number, STATUS] = CLOSED
+        if counts[GOAL] == EMPTY or real[number, G] < real[counts[GOAL], G]:
+            counts[GOAL] = number
+    elif status == CLOSED:
+        whole[number, STATUS] = INCONSISTENT
+    elif status != INCONSISTENT:
+        if counts[HEAP] >= len(heap):
+            return False
+        whole[number, STATUS] = OPEN
+        counts[HEAP] = push(heap, keys, counts[HEAP], number, real[number, G] + epsilon * real[number, H])
+    return True
+
+
+@kernel
+def next_state(
+    whole: IntArray, real: FloatArray, heap: IntArray, keys: FloatArray, counts: IntArray, epsilon: float
+) -> int:
+    """Take the most promising open state; EMPTY when none can be better than the goal that was found."""
+    while counts[HEAP] > 0:
+        s, key = heap[0], keys[0]
+        if counts[GOAL] != EMPTY and real[counts[GOAL], G] <= key:
+            return EMPTY
+        counts[HEAP] = pop(heap, keys, counts[HEAP])
+        if whole[s, STATUS] == OPEN and key <= real[s, G] + epsilon * real[s, H] + 1e-12:
+            whole[s, STATUS] = CLOSED
+            counts[EXPANSIONS] += 1
+            return int(s)
+    return EMPTY
+
+
+@kernel
+def note_blocked(blocked: IntArray, counts: IntArray, s: int, e: int) -> None:
+    """Remember an edge whose way met a wall."""
+    if counts[BLOCKED] < MAX_BLOCKED:
+        blocked[counts[BLOCKED], 0], blocked[counts[BLOCKED], 1] = s, e
+        counts[BLOCKED] += 1
+
+
+@kernel
+def write_state(
+    whole: IntArray, real: FloatArray, number: int, parent: int, edge: int, place: FloatArray, g: float, h: float
+) -> None:
+    """Write a cheaper way to a search state."""
+    whole[number, PARENT], whole[number, EDGE] = parent, edge
+    real[number, X], real[number, Z], real[number, YAW] = place[0], place[1], place[2]
+    real[number, G], real[number, H] = g, h
+
+
+@kernel
+def expand(
+    roads: Roads, world: World2D, grid: FloatArray, wishes: FloatArray, terms: Terms, memory: Memory, s: int,
+    upper: float, epsilon: float, is_few: bool,
+) -> bool:  # fmt: skip
+    """Go along every edge of a search state; false when the memory is full."""
+    order, target, cost, delta, path = roads.order, roads.target, roads.cost, roads.delta, roads.path
+    flight, event, hand, root, feet = roads.flight, roads.event, roads.hand, roads.root, roads.feet
+    table, whole, real, counts = memory.table, memory.whole, memory.real, memory.counts
+    free, firm, distance, rate, base = world.free, world.stand, world.distance, terms.rate, terms.base
+    node, met, last = int(whole[s, NODE]), int(whole[s, MET]), len(wishes)
+    x, z, yaw, own = real[s, X], real[s, Z], real[s, YAW], real[s, H]
+    c, si, wish, after = np.cos(yaw), np.sin(yaw), wishes[met], np.empty(3)
+    end = roads.first[node] + roads.few[node] if is_few else roads.first[node + 1]
+    for k in range(roads.first[node], end):
+        e = int(order[k])
+        reached, t = real[s, G] + cost[e], int(target[e])
+        if not reached < upper:
+            continue
+        nx, nz = x + c * delta[e, 0] + si * delta[e, 1], z - si * delta[e, 0] + c * delta[e, 1]
+        nyaw = wrapped(yaw + delta[e, 2])
+        nc, ns = np.cos(nyaw), np.sin(nyaw)
+        if not can_stand(feet, firm, grid, t, nx, nz, nc, ns):
+            continue
+        rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
+        if wish[KIND] == PICK:
+            hit = is_picked(wish, event, hand, t, nx, nz, nc, ns)
+        elif wish[KIND] == JUMP:
+            hit = is_jumped(wish, flight, path, e, x, z, c, si)
+        else:
+            hit = is_reached(wish, roads.stands[t], rx, rz, nyaw + root[t, 2])
+        now = met + 1 if hit else met
+        fine = now < last and is_tight(wishes[min(now, last - 1)], nx, nz)
+        key = key_of(grid, fine, t, now, nx, nz, nyaw)
+        slot = find(table, whole, key)
+        number = int(table[slot])
+        if number != EMPTY and reached >= real[number, G]:
+            continue
+        if not is_way_free(path, free, grid, e, x, z, c, si):
+            note_blocked(memory.blocked, counts, s, e)
+            continue
+        h = 0.0 if now == last else estimate(distance, grid, rate, base, t, now, rx, rz)
+        if own > cost[e] + h + CONSISTENT:
+            counts[VIOLATIONS] += 1
+        if not reached + h < upper:
+            continue
+        if number == EMPTY:
+            number = add_state(table, whole, real, counts, slot, key, t, now)
+        if number == EMPTY:
+            return False
+        after[0], after[1], after[2] = nx, nz, nyaw
+        write_state(whole, real, number, s, e, after, reached, h)
+        if not announce(whole, real, memory.heap, memory.keys, counts, number, last, epsilon):
+            return False
     return True
 
 
 @kernel
 def search(
-    first: IntArray,
-    target: IntArray,
-    cost: FloatArray,
-    delta: FloatArray,
-    path: FloatArray,
-    event: IntArray,
-    hand: FloatArray,
-    graph_root: FloatArray,
-    feet: FloatArray,
-    flight: FloatArray,
-    world: World2D,
-    goals: Goals,
-    tables: FloatArray,
-    rest: FloatArray,
-    rate: float,
-    place_cell: float,
-    yaw_cells: int,
-    epsilon: float,
-    budget: int,
-    memory: Memory,
-) -> int:
+    roads: Roads, world: World2D, wishes: FloatArray, terms: Terms, memory: Memory, upper: float, epsilon: float,
+    is_few: bool, budget: int,
+) -> int:  # fmt: skip
     """Expand up to ``budget`` states; returns RUNNING, DONE or FULL.
 
     Weighted A* with inconsistent states kept for the next, smaller epsilon ([Likhachev2004]_): no state is expanded
-    twice for one epsilon. Places are compared in cells and never snapped to them.
+    twice for one epsilon. Places are compared in cells and never snapped to them. What cannot end below ``upper`` is
+    left out.
     """
-    counts = memory.counts
-    last = len(goals.kind)
-    here, there = np.empty(2), np.empty(2)
+    real, counts = memory.real, memory.counts
+    grid = np.array([world.origin[0], world.origin[1], world.cell])
     for _ in range(budget):
-        size = counts[HEAP]
-        while size > 0 and memory.status[memory.heap[0]] != OPEN:
-            size = pop(memory.heap, memory.keys, size)
-        counts[HEAP] = size
-        if size == 0:
+        s = next_state(memory.whole, real, memory.heap, memory.keys, counts, epsilon)
+        if s == EMPTY:
             return DONE
-        goal = counts[GOAL]
-        if goal != EMPTY and memory.g[goal] <= memory.keys[0]:
-            return DONE
-        s, key = memory.heap[0], memory.keys[0]
-        counts[HEAP] = pop(memory.heap, memory.keys, size)
-        if key > memory.g[s] + epsilon * memory.h[s] + 1e-12:
-            continue
-        memory.status[s] = CLOSED
-        counts[EXPANSIONS] += 1
-        node, met = int(memory.node[s]), int(memory.met[s])
-        x, z, yaw = memory.place[s, 0], memory.place[s, 1], memory.place[s, 2]
-        c, si = np.cos(yaw), np.sin(yaw)
-        if met == last:
-            continue
-        for e in range(first[node], first[node + 1]):
-            blocked = False
-            px, pz = x, z
-            for k in range(1, path.shape[1]):
-                px = x + c * path[e, k, 0] + si * path[e, k, 1]
-                pz = z - si * path[e, k, 0] + c * path[e, k, 1]
-                row, column = cell_of(world, px, pz)
-                if row < 0 or not world.free[row, column]:
-                    blocked = True
-                    break
-            if blocked:
-                continue
-            nx = x + c * delta[e, 0] + si * delta[e, 1]
-            nz = z - si * delta[e, 0] + c * delta[e, 1]
-            nyaw = yaw + delta[e, 2]
-            nyaw = (nyaw + np.pi) % (2.0 * np.pi) - np.pi
-            t = target[e]
-            cn, sn = np.cos(nyaw), np.sin(nyaw)
-            for f in range(2):
-                if np.isfinite(feet[t, f, 0]):
-                    fx = nx + cn * feet[t, f, 0] + sn * feet[t, f, 1]
-                    fz = nz - sn * feet[t, f, 0] + cn * feet[t, f, 1]
-                    row, column = cell_of(world, fx, fz)
-                    if row < 0 or not world.stand[row, column]:
-                        blocked = True
-            if blocked:
-                continue
-            here[0] = x + c * path[e, 0, 0] + si * path[e, 0, 1]
-            here[1] = z - si * path[e, 0, 0] + c * path[e, 0, 1]
-            there[0], there[1] = px, pz
-            now = met
-            if _is_met(goals, met, t, nx, nz, nyaw, graph_root, hand, event, flight, e, here, there):
-                now = met + 1
-            rx = nx + cn * graph_root[t, 0] + sn * graph_root[t, 1]
-            rz = nz - sn * graph_root[t, 0] + cn * graph_root[t, 1]
-            ix = int(np.floor(nx / place_cell)) + 32768
-            iz = int(np.floor(nz / place_cell)) + 32768
-            iyaw = int(np.floor((nyaw + np.pi) / (2.0 * np.pi) * yaw_cells))
-            code = (((((t << 4) | now) << 9 | iyaw) << 16 | ix) << 16) | iz
-            slot = _find(memory, code)
-            number = memory.table[slot]
-            reached = memory.g[s] + cost[e]
-            if number == EMPTY:
-                h = 0.0 if now == last else estimate(world, tables, rest, rate, t, now, rx, rz)
-                if not np.isfinite(h):
-                    continue
-                number = counts[STATES]
-                if number >= len(memory.g) - 1 or 2 * number >= len(memory.table):
-                    return FULL
-                counts[STATES] += 1
-                memory.table[slot] = number
-                memory.key[number], memory.node[number], memory.met[number] = code, t, now
-                memory.g[number], memory.h[number], memory.status[number] = np.inf, h, 0
-            if reached < memory.g[number]:
-                memory.g[number] = reached
-                memory.place[number, 0], memory.place[number, 1], memory.place[number, 2] = nx, nz, nyaw
-                memory.parent[number], memory.edge[number] = s, e
-                if memory.h[s] > cost[e] + memory.h[number] + 1e-9 and now < last:
-                    counts[VIOLATIONS] += 1
-                if now == last:
-                    if counts[GOAL] == EMPTY or reached < memory.g[counts[GOAL]]:
-                        counts[GOAL] = number
-                    memory.status[number] = CLOSED
-                elif memory.status[number] == CLOSED:
-                    memory.status[number] = INCONSISTENT
-                    memory.later[counts[LATER]] = number
-                    counts[LATER] += 1
-                elif memory.status[number] != INCONSISTENT:
-                    memory.status[number] = OPEN
-                    if counts[HEAP] >= len(memory.heap) - 1:
-                        return FULL
-                    counts[HEAP] = push(
-                        memory.heap, memory.keys, counts[HEAP], number, reached + epsilon * memory.h[number]
-                    )
+        bound = upper
+        if counts[GOAL] != EMPTY:
+            bound = min(upper, real[counts[GOAL], G])
+        if real[s, G] + real[s, H] < bound and not expand(
+            roads, world, grid, wishes, terms, memory, s, bound, epsilon, is_few
+        ):
+            return FULL
     return RUNNING
 
 
 @kernel
-def reopen(memory: Memory, epsilon: float) -> float:
-    """Begin a smaller epsilon: all states that were left open or found anew; returns the least ``g + h`` of them."""
-    counts = memory.counts
-    least = np.inf
-    size = 0
+def begin(
+    roads: Roads, world: World2D, terms: Terms, memory: Memory, node: int, place: FloatArray, epsilon: float, last: int
+) -> bool:
+    """Put a state at an anchor into the open list, if an end can be reached from it."""
+    grid = np.array([world.origin[0], world.origin[1], world.cell])
+    c, si = np.cos(place[2]), np.sin(place[2])
+    rx, rz = roads.root[node, 0], roads.root[node, 1]
+    x, z = place[0] + c * rx + si * rz, place[1] - si * rx + c * rz
+    h = estimate(world.distance, grid, terms.rate, terms.base, node, 0, x, z)
+    if not np.isfinite(h) or not can_stand(roads.feet, world.stand, grid, node, place[0], place[1], c, si):
+        return False
+    return add_open(memory, -2 - int(memory.counts[STATES]), node, 0, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
+
+
+@kernel
+def add_open(
+    memory: Memory, key: int, node: int, met: int, parent: int, edge: int, place: FloatArray, g: float, h: float,
+    epsilon: float, last: int,
+) -> bool:  # fmt: skip
+    """Offer a way to a search state by its key; false when it is not cheaper or the memory is full."""
+    table, whole, real, counts = memory.table, memory.whole, memory.real, memory.counts
+    slot = find(table, whole, key)
+    number = int(table[slot])
+    if number == EMPTY:
+        number = add_state(table, whole, real, counts, slot, key, node, met)
+    if number == EMPTY or real[number, G] <= g:
+        return False
+    write_state(whole, real, number, parent, edge, place, g, h)
+    return announce(whole, real, memory.heap, memory.keys, counts, number, last, epsilon)
+
+
+@kernel
+def reopen(memory: Memory, epsilon: float) -> None:
+    """Begin a smaller epsilon with all states that were left open or became cheaper after they were closed."""
+    whole, real, heap, keys, counts = memory.whole, memory.real, memory.heap, memory.keys, memory.counts
+    counts[HEAP] = 0
     for number in range(counts[STATES]):
-        if memory.status[number] == OPEN or memory.status[number] == INCONSISTENT:
-            memory.status[number] = OPEN
-            least = min(least, memory.g[number] + memory.h[number])
-            size = push(memory.heap, memory.keys, size, number, memory.g[number] + epsilon * memory.h[number])
-        elif memory.met[number] >= 0:
-            memory.status[number] = 0
-    counts[HEAP], counts[LATER] = size, 0
-    return least
+        if whole[number, STATUS] == OPEN or whole[number, STATUS] == INCONSISTENT:
+            whole[number, STATUS] = OPEN
+            key = real[number, G] + epsilon * real[number, H]
+            counts[HEAP] = push(heap, keys, counts[HEAP], number, key)
+        else:
+            whole[number, STATUS] = 0

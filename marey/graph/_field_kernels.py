@@ -20,8 +20,8 @@ STEPS = np.array(
 def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> FloatArray:
     """Length ``(H, W)`` in cells of the shortest way over sixteen neighbours to where ``start`` is finite, plus that.
 
-    Ways lead from free cell to free cell; a knight's move also needs both cells that it passes between. Infinite where
-    there is no way.
+    Ways lead from free cell to free cell; a knight's move may pass a corner, so that no way is overestimated. Infinite
+    where there is no way.
     """
     height, width = free.shape
     distance = np.full((height, width), np.inf)
@@ -43,10 +43,6 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
             r, c = row + dr, column + dc
             if r < 0 or c < 0 or r >= height or c >= width or not free[r, c]:
                 continue
-            if k >= 8:
-                hr, hc = dr // 2 if abs(dr) == 2 else 0, dc // 2 if abs(dc) == 2 else 0
-                if not (free[row + hr, column + hc] and free[r - hr, c - hc]):
-                    continue
             there = distance[row, column] + np.sqrt(float(dr * dr + dc * dc))
             if there < distance[r, c]:
                 distance[r, c] = there

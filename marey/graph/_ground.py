@@ -15,6 +15,8 @@ from marey.world import Sketch, World
 CELL_M: Final = 0.05
 BODY_M: Final = 0.25  # [m] radius of a body that must not touch walls
 MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
+KEEP_M: Final = 0.04  # [m] that the root keeps from the edge of its corridor: cells are coarse, joints are smoothed
+WIDER: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
 FOOT_M: Final = 0.09  # [m] half a foot: plants keep this far from water
 SHORTER: Final = 0.973  # [-] ways over sixteen neighbours are up to 1 / this times as long as straight ones
 
@@ -27,6 +29,7 @@ class Ground:
     x: FloatArray  # (W,) [m] centres of columns
     z: FloatArray  # (H,) [m] centres of rows
     free: BoolArray  # (H, W) root
+    wide: BoolArray  # (H, W) root, or near a place where the root may be
     stand: BoolArray  # (H, W) feet
 
     @classmethod
@@ -47,8 +50,13 @@ class Ground:
         walls = _walls(sketch.world, X, Z)
         free = walls > BODY_M
         if sketch.path is not None:
-            free &= _path_distance(sketch, X, Z) <= 0.5 * sketch.corridor_m
-        return cls(low, x, z, free, (walls > 0.0) & ~_water(sketch.world, X, Z))
+            half = 0.5 * sketch.corridor_m
+            free &= _path_distance(sketch, x, z, half) <= max(half - KEEP_M, 0.5 * half)
+        return cls(low, x, z, free, _widened(free), (walls > 0.0) & ~_water(sketch.world, X, Z))
+
+    def cell(self, place: Sequence[float]) -> tuple[int, int]:
+        """Row and column of a place (x, z)."""
+        return int((place[1] - self.origin[1]) / CELL_M), int((place[0] - self.origin[0]) / CELL_M)
 
     def disk(self, centre: Sequence[float], radius_m: float) -> BoolArray:
         """Cells within a radius of a place (x, z)."""
@@ -62,15 +70,14 @@ class Ground:
         """
         from marey.graph._field_kernels import STEPS, grid_distances
 
-        return SHORTER * CELL_M * grid_distances(_widened(self.free), start / (SHORTER * CELL_M), STEPS)
+        return SHORTER * CELL_M * grid_distances(self.wide, start / (SHORTER * CELL_M), STEPS)
 
 
 def _widened(free: BoolArray) -> BoolArray:
-    """Free cells and their neighbours: a root that is tested here and there may cut a corner in between."""
-    wide = free.copy()
+    """Free cells and those near them: a root that is tested here and there may cut a corner in between."""
+    wide = free
     for axis in (0, 1):
-        for step in (-1, 1):
-            wide |= np.roll(free, step, axis=axis)
+        wide = np.logical_or.reduce([np.roll(wide, step, axis=axis) for step in range(-WIDER, WIDER + 1)])
     return wide
 
 
@@ -119,11 +126,15 @@ def box_distance(
     return np.hypot(np.maximum(ou, 0.0), np.maximum(ov, 0.0)) + np.minimum(np.maximum(ou, ov), 0.0)
 
 
-def _path_distance(sketch: Sketch, X: FloatArray, Z: FloatArray) -> FloatArray:
+def _path_distance(sketch: Sketch, x: FloatArray, z: FloatArray, reach_m: float) -> FloatArray:
+    """Distance [m] of cells to the path; inf where it is more than ``reach_m``."""
     assert sketch.path is not None
     count = max(2, int(np.ceil(sketch.path.length_m / CELL_M)))
     points = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count + 1))
-    least = np.full(X.shape, np.inf)
+    least = np.full((len(z), len(x)), np.inf)
     for a, b in pairwise(points):
-        least = np.minimum(least, strip_distance(a, b, X, Z))
+        columns = slice(*np.searchsorted(x, [min(a[0], b[0]) - reach_m, max(a[0], b[0]) + reach_m]))
+        rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - reach_m, max(a[1], b[1]) + reach_m]))
+        X, Z = np.meshgrid(x[columns], z[rows])
+        least[rows, columns] = np.minimum(least[rows, columns], strip_distance(a, b, X, Z))
     return least

@@ -4,312 +4,308 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Protocol
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
-from marey.graph._ara_kernels import (
+from marey.base import FloatArray, InputError
+from marey.graph._ara import (
     DONE,
+    EDGE,
     EMPTY,
     EXPANSIONS,
     FULL,
-    GOAL,
-    JUMP,
-    LATER,
-    OPEN,
+    MET,
+    NODE,
     PICK,
-    REACH_ROOT,
-    STATES,
+    RUNNING,
     VIOLATIONS,
+    YAW,
     Goals,
+    H,
     Memory,
+    Terms,
     World2D,
+    least_open,
 )
-from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT, GraphArrays, MotionGraph, relative
+from marey.graph._graph import MotionGraph, composed, relative
 from marey.graph._ground import CELL_M, Ground
-from marey.graph._links import costs_to
+from marey.graph._heuristics import bounds, lay_out
+from marey.graph._search_result import BOUNDED, OPTIMAL, SearchResult, Solution, Step, rebuilder
+from marey.graph._search_roads import CAPACITY, Ready, borrowed_memory, ready
+from marey.graph._sketch import (
+    Failure,
+    Wish,
+    as_goals,
+    check_ground,
+    check_parameters,
+    check_route,
+    compile_sketch,
+)
 from marey.world import Sketch
 
 EPSILONS: Final = (10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.0)
-CHUNK: Final = 4000  # expansions between two looks at the clock
-PICK_TOL_M: Final = 0.05
-JUMP_TOL_M: Final = 0.4
-MAX_REACH_M: Final = 1.2  # [m] hand from root, over the ground
+FEW_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
+FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
+LOOK_S: Final = 0.03  # [s] between two looks
 START_STATES: Final = 40
-CAPACITY: Final = 1_500_000
-PLACE_CELL_M: Final = 0.05
-YAW_CELLS: Final = 120
+OnSolution = Callable[[Solution], bool | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """One solution on the way to the best."""
+class Cancel(Protocol):
+    """Something that can be set to stop a search, as ``threading.Event``."""
 
-    epsilon: float  # asked for
-    proved: float  # cost is at most this times the best
-    cost: float
-    expansions: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchResult:
-    """What a search found."""
-
-    status: str  # "optimal", "bounded", or why there is nothing
-    edges: tuple[int, ...] = ()
-    places: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))  # (len(edges) + 1, 3) anchors
-    start: int = EMPTY  # state of the graph
-    cost: float = np.inf
-    epsilon: float = np.inf
-    expansions: int = 0
-    seconds: float = 0.0
-    history: tuple[Solution, ...] = ()
-    violations: int = 0  # of consistency, counted while expanding
-    advice: str = ""
-
-    @property
-    def is_solved(self) -> bool:
-        """Whether there is a way."""
-        return bool(self.edges)
+    def is_set(self) -> bool: ...
 
 
 def search_graph(
     graph: MotionGraph,
     sketch: Sketch,
     *,
-    epsilons: Sequence[float] = EPSILONS,
+    k: int = 1,
+    epsilon: Sequence[float] = EPSILONS,
     budget_s: float = 20.0,
-    on_solution: Callable[[Solution], bool | None] | None = None,
+    heuristic: str = "combined",
+    on_solution: OnSolution | None = None,
+    cancel: Cancel | None = None,
+    pick_tolerance_m: float | None = None,
+    max_states: int = CAPACITY,
 ) -> SearchResult:
-    """Find a way through the graph for a sketch, first any, then better ones, until the best or out of time."""
-    from marey.graph._ara_kernels import reopen, search
+    """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
 
-    begin = time.perf_counter()
-    problem = _Problem.of(graph, sketch)
-    if problem.failure:
-        return SearchResult(problem.failure, seconds=time.perf_counter() - begin, advice=problem.advice)
-    arrays, memory = graph.arrays, _memory(CAPACITY)
-    problem.push_starts(memory, epsilons[0])
-    history: list[Solution] = []
-    proved, status = np.inf, "timeout"
-    for epsilon in epsilons:
-        if history:
-            least = reopen(memory, epsilon)
-        state = 0
-        while state == 0 and time.perf_counter() - begin < budget_s:
-            state = search(
-                arrays.first, arrays.target, arrays.cost, arrays.delta, arrays.path, arrays.event, arrays.hand,
-                arrays.root, arrays.feet, arrays.flight, problem.world, problem.goals, problem.tables, problem.rest,
-                problem.rate, PLACE_CELL_M, YAW_CELLS, epsilon, CHUNK, memory,
-            )  # fmt: skip
-        if state != DONE:
-            status = "memory" if state == FULL else "timeout"
-            break
-        if memory.counts[GOAL] == EMPTY:
-            status = "exhausted"
-            break
-        cost = float(memory.g[memory.counts[GOAL]])
-        least = _least(memory)
-        proved = max(1.0, min(epsilon, cost / least if least > 0.0 else np.inf, proved))
-        history.append(Solution(epsilon, proved, cost, int(memory.counts[EXPANSIONS]), time.perf_counter() - begin))
-        if (on_solution is not None and on_solution(history[-1])) or proved <= 1.0:
-            break
-    return _result(memory, history, status, time.perf_counter() - begin)
+    Args:
+        graph: to search.
+        sketch: start, goal, events, corridor and world.
+        k: motions that may be blended, 1 or 2; with 2 the best way with 1 is found first and bounds the rest.
+        epsilon: factors within which solutions are sought, falling; 1 is the best.
+        budget_s: wall time.
+        heuristic: "combined", "cycle", "2d", "graph" or "euclid", see :func:`~marey.graph._heuristics.bounds`.
+        on_solution: called with every solution; returns true to stop.
+        cancel: looked at some thirty times a second.
+        pick_tolerance_m: how near a hand comes to what it picks up; 5 cm by default.
+        max_states: search states that there is memory for.
+
+    Raises:
+        InputError: ``k`` or ``epsilon`` make no search.
+    """
+    schedule = _checked(k, epsilon)
+    clock = Clock(time.perf_counter(), budget_s, cancel)
+    made = ready(graph.arrays)
+    problem = Problem.of(made, sketch, heuristic, pick_tolerance_m)
+    if isinstance(problem, Failure):
+        return SearchResult(problem.code, seconds=clock.seconds, advice=problem.advice)
+    with borrowed_memory(max_states) as memory:
+        run = Run(problem, memory, clock, on_solution)
+        run.go(schedule)
+        return run.result(graph)
 
 
-def _least(memory: Memory) -> float:
-    """Least ``g + h`` of what is still open: no way can be cheaper."""
-    count = int(memory.counts[STATES])
-    is_open = (memory.status[:count] == OPEN) | (memory.status[:count] == 3)
-    return float((memory.g[:count] + memory.h[:count])[is_open].min(initial=np.inf))
+def _checked(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
+    schedule = tuple(float(value) for value in epsilon)
+    if k not in (1, 2):
+        raise InputError(f"k is {k}", "One motion, or two that are blended")
+    if not schedule or min(schedule) < 1.0 or any(a <= b for a, b in pairwise(schedule)):
+        raise InputError(f"epsilon is {schedule}", "Give falling numbers, none below 1")
+    return schedule
 
 
-def _result(memory: Memory, history: list[Solution], status: str, seconds: float) -> SearchResult:
-    expansions = int(memory.counts[EXPANSIONS])
-    if not history:
-        advice = "Give more time, a wider corridor or larger tolerances, or add clips"
-        return SearchResult(status, expansions=expansions, seconds=seconds, advice=advice)
-    edges: list[int] = []
-    at = int(memory.counts[GOAL])
-    places = [memory.place[at].copy()]
-    while memory.parent[at] != EMPTY:
-        edges.append(int(memory.edge[at]))
-        at = int(memory.parent[at])
-        places.append(memory.place[at].copy())
-    best = history[-1]
-    return SearchResult(
-        "optimal" if best.proved <= 1.0 else "bounded",
-        tuple(edges[::-1]),
-        np.array(places[::-1]),
-        int(memory.node[at]),
-        best.cost,
-        best.proved,
-        expansions,
-        seconds,
-        tuple(history),
-        int(memory.counts[VIOLATIONS]),
-    )
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time, and who may stop it."""
 
+    begin: float
+    budget_s: float
+    cancel: Cancel | None = None
 
-def _memory(capacity: int) -> Memory:
-    size = 1 << int(np.ceil(np.log2(2 * capacity)))
-    counts = np.zeros(6, dtype=np.int64)
-    counts[GOAL] = EMPTY
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self.begin
 
-    def whole(*shape: int) -> IntArray:
-        return np.zeros(shape, dtype=np.int64)
-
-    return Memory(
-        np.full(size, EMPTY, dtype=np.int64), whole(capacity), whole(capacity), whole(capacity),
-        np.zeros((capacity, 3)), np.zeros(capacity), np.zeros(capacity), whole(capacity), whole(capacity),
-        whole(capacity), whole(4 * capacity), np.zeros(4 * capacity), whole(capacity), counts,
-    )  # fmt: skip
+    @property
+    def stopped(self) -> str:
+        """Why to stop, if so."""
+        if self.cancel is not None and self.cancel.is_set():
+            return "CANCELLED"
+        return "TIMEOUT" if self.seconds >= self.budget_s else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Problem:
-    """A sketch, as the search sees it."""
+class Problem:
+    """A sketch on a graph."""
 
-    arrays: GraphArrays
+    made: Ready
     sketch: Sketch
-    world: World2D
+    wishes: tuple[Wish, ...]
     goals: Goals
-    tables: FloatArray  # (L, N)
-    rest: FloatArray  # (L,)
-    rate: float
-    starts: IntArray
-    failure: str = ""
-    advice: str = ""
+    world: World2D
+    terms: Terms
+    rows: FloatArray  # (L, 10) the goals
 
     @classmethod
-    def of(cls, graph: MotionGraph, sketch: Sketch) -> _Problem:
-        """Compile a sketch."""
-        arrays, ground = graph.arrays, Ground.of(sketch)
-        goals = _goals(sketch)
-        rate = least_rate(arrays)
-        layers, nearest = _layers(ground, goals)
-        world = World2D(ground.origin, CELL_M, layers, ground.free, ground.stand)
-        tables = np.stack([_table(graph, goals, layer) for layer in range(len(goals.kind))])
-        starts = _starts(graph)
-        failure, advice = _failure(ground, sketch, layers, tables, starts)
-        return cls(arrays, sketch, world, goals, tables, rate * nearest, rate, starts, failure, advice)
+    def of(cls, made: Ready, sketch: Sketch, heuristic: str, pick_tolerance_m: float | None) -> Problem | Failure:
+        """Compile a sketch, or tell why it is impossible."""
+        roads, ground = made.roads, Ground.of(sketch)
+        wishes = compile_sketch(sketch, roads, pick_tolerance_m=pick_tolerance_m)
+        goals = as_goals(wishes)
+        failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
+        if failure is not None:
+            return failure
+        layers = lay_out(roads, goals, ground)
+        failure = check_route(ground, sketch, layers)
+        if failure is not None:
+            return failure
+        distance, terms = bounds(heuristic, roads, made.rates, goals, ground, layers)
+        world = World2D(ground.origin, CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
+        return cls(made, sketch, wishes, goals, world, terms, goals.rows())
 
-    def push_starts(self, memory: Memory, epsilon: float) -> None:
-        """Put the states in which one may begin, with the root at the start of the sketch, into the open list."""
-        from marey.graph._ara_kernels import estimate, push
-
+    def starts(self) -> list[tuple[int, FloatArray]]:
+        """States in which one may begin, and their anchors with the root at the start of the sketch."""
         x, z = self.sketch.start.position
-        heading = np.deg2rad(self.sketch.start.heading_deg or 0.0)
-        for number, node in enumerate(self.starts):
-            memory.node[number], memory.parent[number] = node, EMPTY
-            memory.place[number] = relative(np.zeros(3), self.arrays.root[node])
-            memory.place[number] = _turned(memory.place[number], heading, x, z)
-            memory.h[number] = estimate(self.world, self.tables, self.rest, self.rate, int(node), 0, x, z)
-            memory.key[number] = -2 - number
-            memory.status[number] = OPEN
-            key = epsilon * memory.h[number]
-            memory.counts[1] = push(memory.heap, memory.keys, int(memory.counts[1]), number, key)
-        memory.counts[STATES], memory.counts[LATER] = len(self.starts), 0
+        heading = self.sketch.start.heading_deg
+        yaw = self._towards() if heading is None else float(np.deg2rad(heading))
+        frame = np.array([x, z, yaw])
+        nodes = np.flatnonzero(self.made.roads.stands)
+        return [(int(n), composed(frame, relative(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
+
+    def _towards(self) -> float:
+        path, start = self.sketch.path, self.sketch.start.position
+        if path is not None:
+            return float(path.heading_at(path.nearest(start)[0]))
+        place = self.wishes[0].place
+        return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
 
 
-def least_rate(arrays: GraphArrays) -> float:
-    r"""Least cost per metre, with a cell's diagonal added to every edge.
+class Run:
+    """One anytime search."""
 
-    .. math:: c_{min} = \min_e \frac{c(e)}{\ell(e) + \sqrt2\,\Delta}
+    def __init__(
+        self, problem: Problem, memory: Memory, clock: Clock, on_solution: OnSolution | None, k: int = 1
+    ) -> None:
+        self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
+        self.history: list[Solution] = []
+        self.upper, self.proved, self.stopped = np.inf, np.inf, ""
+        self._chunk = FIRST_CHUNK
 
-    The ways left of two places in cells of size :math:`\Delta` differ by at most their distance and a diagonal, so
-    that :math:`c_{min}` times the way left is consistent by construction.
-    """
-    return float((arrays.cost / (arrays.arc + np.sqrt(2.0) * CELL_M)).min())
+    def go(self, schedule: Sequence[float]) -> None:
+        """Search with one epsilon after the other."""
+        from marey.graph._ara_kernels import reopen
 
+        self._begin(schedule[0])
+        for number, epsilon in enumerate(schedule):
+            if number:
+                reopen(self.memory, epsilon)
+            if not self._settle(epsilon) or self._note(epsilon):
+                break
 
-def _turned(place: FloatArray, heading: float, x: float, z: float) -> FloatArray:
-    c, s = np.cos(heading), np.sin(heading)
-    return np.array([x + c * place[0] + s * place[1], z - s * place[0] + c * place[1], place[2] + heading])
+    def _begin(self, epsilon: float) -> None:
+        from marey.graph._ara_kernels import begin
 
+        p = self.problem
+        for node, place in p.starts():
+            begin(p.made.roads, p.world, p.terms, self.memory, node, place, epsilon, len(p.wishes))
 
-def _goals(sketch: Sketch) -> Goals:
-    rows: list[tuple[int, tuple[float, float, float], float, float, int, float]] = []
-    for event in sketch.events:
-        if event.kind in ("pick", "place"):
-            at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
-            assert at is not None
-            rows.append((PICK, at, np.nan, PICK_TOL_M, 3, 0.0))
-        elif event.at is not None:
-            kind = JUMP if event.kind == "jump" else REACH_ROOT
-            tolerance = JUMP_TOL_M if kind == JUMP else sketch.goal.tolerance_m
-            rows.append((kind, (event.at[0], 0.0, event.at[1]), np.nan, tolerance, 0, event.length_m or 0.0))
-    goal = sketch.goal
-    heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
-    rows.append((REACH_ROOT, (goal.position[0], 0.0, goal.position[1]), heading, goal.tolerance_m, 0, 0.0))
-    kind, place, headings, tolerance, hands, length = zip(*rows, strict=True)
-    return Goals(
-        np.array(kind), np.array(place, dtype=np.float64), np.array(headings), np.array(tolerance), np.array(hands),
-        np.array(length),
-    )  # fmt: skip
+    def _settle(self, epsilon: float) -> bool:
+        """Search until nothing better can be within this epsilon; false when stopped."""
+        from marey.graph._ara_kernels import search
 
+        p, state = self.problem, RUNNING
+        while state == RUNNING:
+            self.stopped = self.clock.stopped
+            if self.stopped:
+                return False
+            before = time.perf_counter()
+            state = search(
+                p.made.roads, p.world, p.rows, p.terms, self.memory, self.upper, epsilon, epsilon < FEW_BELOW,
+                self._chunk,
+            )  # fmt: skip
+            self._adapt(time.perf_counter() - before)
+        self.stopped = "MEMORY" if state == FULL else ""
+        return state == DONE
 
-def _layers(ground: Ground, goals: Goals) -> tuple[FloatArray, FloatArray]:
-    """Way left [m] with l constraints met ``(L, H, W)``, and the least way from where each is met ``(L,)``."""
-    count = len(goals.kind)
-    layers = np.empty((count, *ground.free.shape))
-    nearest = np.zeros(count)
-    rest = np.zeros(ground.free.shape)
-    for layer in range(count - 1, -1, -1):
-        reach = goals.tolerance[layer] + (MAX_REACH_M if goals.kind[layer] == PICK else 0.0) + 2.0 * CELL_M
-        disk = ground.disk(goals.place[layer][[0, 2]], reach) & ground.free
-        nearest[layer] = float(rest[disk].min(initial=np.inf))
-        layers[layer] = ground.distances(np.where(disk, rest, np.inf))
-        rest = layers[layer]
-    return layers, nearest
+    def _adapt(self, seconds: float) -> None:
+        """So many expansions that the clock is looked at in time; this changes nothing that is found."""
+        factor = float(np.clip(LOOK_S / max(seconds, 1e-6), 0.5, 2.0))
+        self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
 
+    def _note(self, epsilon: float) -> bool:
+        """Tell of what was found; true if there is nothing more to do."""
+        if self.memory.goal == EMPTY:
+            return True
+        cost = self.memory.goal_cost
+        least = min(least_open(self.memory), cost)
+        self.proved = max(1.0, min(epsilon, cost / max(least, 1e-300), self.proved))
+        found = Solution(
+            epsilon, self.proved, cost, int(self.memory.counts[EXPANSIONS]), self.clock.seconds, self.k
+        )  # fmt: skip
+        self.history.append(found)
+        stop = self.on_solution is not None and bool(self.on_solution(found))
+        return stop or self.proved <= 1.0
 
-def _table(graph: MotionGraph, goals: Goals, layer: int) -> FloatArray:
-    """Least cost ``(N,)`` of reaching the event of a constraint, wherever; zero for places."""
-    arrays = graph.arrays
-    count = graph.num_states
-    if goals.kind[layer] == REACH_ROOT:
-        return np.zeros(count)
-    if goals.kind[layer] == PICK:
-        low = np.abs(arrays.hand[:, 1] - goals.place[layer, 1]) <= goals.tolerance[layer]
-        wanted = np.flatnonzero(((arrays.event == PICK_LEFT) | (arrays.event == PICK_RIGHT)) & low)
-    else:
-        wanted = np.flatnonzero(arrays.event == FLIGHT)
-    if not len(wanted):
-        return np.full(count, np.inf)
-    source = np.repeat(np.arange(count), np.diff(arrays.first))
-    return costs_to(wanted, source, arrays.target, arrays.cost, count)
+    def result(self, graph: MotionGraph) -> SearchResult:
+        """What was found so far."""
+        memory, clock = self.memory, self.clock
+        counts = int(memory.counts[EXPANSIONS]), clock.seconds, tuple(self.history)
+        violations = int(memory.counts[VIOLATIONS])
+        if memory.goal == EMPTY:
+            code = self.stopped or "EXHAUSTED"
+            advice = self._advice(code)
+            return SearchResult(code, (), np.zeros((0, 3)), EMPTY, np.inf, np.inf, *counts, violations=violations,
+                                stopped=self.stopped, advice=advice)  # fmt: skip
+        chain = memory.chain()
+        places = memory.real[chain][:, : YAW + 1]
+        steps, met = self._steps(chain)
+        cost = memory.goal_cost
+        proved = self.proved if self.history and self.history[-1].cost == cost else self._bound(cost)
+        status = OPTIMAL if proved <= 1.0 else BOUNDED
+        return SearchResult(
+            status, steps, places, int(memory.whole[chain[0], NODE]), cost, proved, *counts, self._errors(chain, met), met,
+            violations, self.stopped, rebuild=rebuilder(graph),
+        )  # fmt: skip
 
+    def _bound(self, cost: float) -> float:
+        return max(1.0, cost / max(min(least_open(self.memory), cost), 1e-300))
 
-def _starts(graph: MotionGraph) -> IntArray:
-    """States in which one may begin: both feet on the ground, as slow as any."""
-    arrays = graph.arrays
-    double = np.isfinite(arrays.feet[:, :, 0]).all(axis=1) & (arrays.event == 0)
-    slow = arrays.arc / np.maximum(arrays.seconds, 1e-9)
-    speed = np.array([slow[a:b].min(initial=np.inf) for a, b in zip(arrays.first[:-1], arrays.first[1:], strict=True)])
-    order = np.argsort(np.where(double, speed, np.inf), kind="stable")
-    return order[: min(START_STATES, int(double.sum()))]
+    def _steps(self, chain: list[int]) -> tuple[tuple[Step, ...], tuple[int, ...]]:
+        memory = self.memory
+        steps: list[Step] = []
+        met: list[int] = []
+        for before, here in pairwise(chain):
+            edge = int(memory.whole[here, EDGE])
+            steps.append(Step(edge, edge, 1.0, memory.real[before, : YAW + 1].copy()))
+            if memory.whole[here, MET] > memory.whole[before, MET]:
+                hold = self.problem.wishes[len(met)].hold_s
+                met.append(len(steps) - 1)
+                steps[-1] = replace(steps[-1], hold_s=hold)
+        return tuple(steps), tuple(met)
 
+    def _errors(self, chain: list[int], met: Sequence[int]) -> tuple[float, ...]:
+        """Distance [m] at which each constraint was met."""
+        memory, roads = self.memory, self.problem.made.roads
+        errors: list[float] = []
+        for layer, step in enumerate(met):
+            here, wish = chain[step + 1], self.problem.wishes[layer]
+            node, place = memory.whole[here, NODE], memory.real[here, : YAW + 1]
+            if wish.kind == PICK:
+                hand = composed(place, np.array([roads.hand[node, 0], roads.hand[node, 2], 0.0]))
+                errors.append(float(np.linalg.norm(
+                    [hand[0] - wish.place[0], roads.hand[node, 1] - wish.place[1], hand[1] - wish.place[2]]
+                )))  # fmt: skip
+            else:
+                root = composed(place, roads.root[node])
+                errors.append(float(np.hypot(root[0] - wish.place[0], root[1] - wish.place[2])))
+        return tuple(errors)
 
-def _failure(
-    ground: Ground, sketch: Sketch, layers: FloatArray, tables: FloatArray, starts: IntArray
-) -> tuple[str, str]:
-    def cell(place: tuple[float, float]) -> tuple[int, int]:
-        return int((place[1] - ground.origin[1]) / CELL_M), int((place[0] - ground.origin[0]) / CELL_M)
-
-    if not ground.free[cell(sketch.start.position)]:
-        return "start_in_collision", "Move the start off walls and into the corridor"
-    if not ground.free[cell(sketch.goal.position)]:
-        return "goal_in_collision", "Move the goal off walls and into the corridor"
-    if not np.isfinite(layers[0][cell(sketch.start.position)]):
-        return "no_2d_route", "Open the walls or widen the corridor"
-    for layer in range(len(tables)):
-        if not np.isfinite(tables[layer][starts]).any():
-            return (
-                f"no_behaviour_path({layer})",
-                "Add clips that do this, or move the object to a height that they reach",
-            )
-    return "", ""
+    def _advice(self, code: str) -> str:
+        """What would help when there is no way."""
+        count = self.memory.num_states
+        met = self.memory.whole[:count, MET]
+        done = int(met.max(initial=0))
+        wish = self.problem.wishes[min(done, len(self.problem.wishes) - 1)]
+        left = float(self.memory.real[:count, H][met == done].min(initial=np.inf))
+        got = f"{done} of {len(self.problem.wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
+        more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
+        first = more.get(code, "this graph has no way for the sketch")
+        return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"

@@ -1,0 +1,142 @@
+"""What the anytime search works on: edges, states, ground, constraints, and its memory."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+
+EMPTY: Final = -1
+OPEN, CLOSED, INCONSISTENT = 1, 2, 3  # status of a search state; 0 is neither
+REACH, PICK, JUMP = 0, 1, 2  # kinds of constraints
+RUNNING, DONE, FULL = 0, 1, 2  # what a run of the search returns
+STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entries of Memory.counts
+KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
+X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
+KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP = range(10)  # columns of Goals.rows()
+MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
+
+
+class Roads(NamedTuple):
+    """N states and E edges as the search walks them; places are in the frame of the anchor foot."""
+
+    first: IntArray  # (N + 1,) edges of state s are order[first[s]] to order[first[s + 1] - 1]
+    order: IntArray  # (E,) those that differ from one another and are cheap come first
+    few: IntArray  # (N,) how many come first
+    target: IntArray  # (E,)
+    cost: FloatArray  # (E,)
+    delta: FloatArray  # (E, 3) anchor of the target in that of the source
+    path: FloatArray  # (E, K, 2) [m] root along the edge
+    flight: FloatArray  # (E, 2) [m] length and rise; zero on the ground
+    event: IntArray  # (N,)
+    hand: FloatArray  # (N, 3) [m]
+    root: FloatArray  # (N, 3)
+    feet: FloatArray  # (N, 2, 2) [m]
+    stands: BoolArray  # (N,) where one may begin, stop and end
+
+
+class World2D(NamedTuple):
+    """The ground in cells: how far every place is from where one has to go, and where feet may not stand."""
+
+    origin: FloatArray  # (2,) [m] corner of the first cell, x and z
+    cell: float  # [m]
+    distance: FloatArray  # (L, H, W) [m] least way to the end with l constraints met, at centres of cells
+    free: BoolArray  # (H, W) where the root may be
+    stand: BoolArray  # (H, W) where a foot may stand
+
+
+class Goals(NamedTuple):
+    """L constraints in order; the last is the goal."""
+
+    kind: IntArray  # (L,) REACH, PICK, JUMP
+    place: FloatArray  # (L, 3) [m] x, height, z
+    heading: FloatArray  # (L,) [rad]; NaN: any
+    tolerance: FloatArray  # (L,) [m]
+    hands: IntArray  # (L,) bits: 1 left, 2 right
+    length: FloatArray  # (L,) [m] shortest flight of a jump
+    rise: FloatArray  # (L,) [m] least rise of a jump
+    stop: BoolArray  # (L,) whether it is met standing only
+
+    def rows(self) -> FloatArray:
+        """One row for each ``(L, 10)``, see KIND and following."""
+        columns = (
+            self.kind,
+            *self.place.T,
+            self.heading,
+            self.tolerance,
+            self.hands,
+            self.length,
+            self.rise,
+            self.stop,
+        )
+        return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+
+
+class Terms(NamedTuple):
+    r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`."""
+
+    rate: FloatArray  # (R,) cost per metre
+    base: FloatArray  # (R, L, N) cost
+
+
+class Memory(NamedTuple):
+    """Everything that a search keeps, so that it can be stopped and taken up again."""
+
+    table: IntArray  # (T,) hash table: number of the search state, EMPTY
+    whole: IntArray  # (C, 7) of each search state: KEY and following
+    real: FloatArray  # (C, 5) of each: anchor, cost so far, estimate of the cost left; X and following
+    heap: IntArray  # (B,)
+    keys: FloatArray  # (B,)
+    blocked: IntArray  # (MAX_BLOCKED, 2) search state and edge that met a wall on its way
+    counts: IntArray  # (6,) see STATES and following
+
+    @property
+    def num_states(self) -> int:
+        """How many search states there are."""
+        return int(self.counts[STATES])
+
+    @property
+    def goal(self) -> int:
+        """Number of the cheapest state that meets all constraints, EMPTY if none does."""
+        return int(self.counts[GOAL])
+
+    @property
+    def goal_cost(self) -> float:
+        """What the best way costs that was found so far; inf if none was."""
+        return float(self.real[self.goal, G]) if self.goal != EMPTY else np.inf
+
+    def chain(self) -> list[int]:
+        """Search states from a start to the goal that was found."""
+        chain = [self.goal]
+        while self.whole[chain[-1], PARENT] != EMPTY:
+            chain.append(int(self.whole[chain[-1], PARENT]))
+        return chain[::-1]
+
+
+def new_memory(capacity: int) -> Memory:
+    """Room for so many search states; pages are touched only as they are used."""
+    size = 1 << int(np.ceil(np.log2(2 * capacity)))
+    memory = Memory(
+        np.full(size, EMPTY, dtype=np.int64), np.empty((capacity, 7), dtype=np.int64), np.empty((capacity, 5)),
+        np.empty(4 * capacity, dtype=np.int64), np.empty(4 * capacity), np.empty((MAX_BLOCKED, 2), dtype=np.int64),
+        np.zeros(6, dtype=np.int64),
+    )  # fmt: skip
+    memory.counts[GOAL] = EMPTY
+    return memory
+
+
+def clear(memory: Memory) -> None:
+    """Forget a search; costs as much as the search was large."""
+    memory.table[memory.whole[: memory.num_states, SLOT]] = EMPTY
+    memory.counts[:] = 0
+    memory.counts[GOAL] = EMPTY
+
+
+def least_open(memory: Memory) -> float:
+    """Least ``g + h`` of what is still to be looked at: no way that was not found can be cheaper."""
+    count = memory.num_states
+    status = memory.whole[:count, STATUS]
+    waiting = (status == OPEN) | (status == INCONSISTENT)
+    return float((memory.real[:count, G] + memory.real[:count, H])[waiting].min(initial=np.inf))

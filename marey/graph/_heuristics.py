@@ -1,0 +1,215 @@
+r"""Lower bounds of the cost left, by name; all consistent by construction but the one that says so.
+
+Every bound is a maximum of terms :math:`\lambda d_m(x) + \varphi_m(s)`: ``m`` constraints are met, ``x`` is the place of
+the root and ``s`` the state of the graph. Such a term is consistent if :math:`d_m` falls by no more than the stretched
+length :math:`\ell(e)` along an edge, and :math:`\varphi_m(s) \le c(e) - \lambda \ell(e) + \varphi_m(t)`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError
+from marey.graph._ara import JUMP, PICK, Goals, Roads, Terms
+from marey.graph._ground import CELL_M, Ground
+
+HEURISTICS: Final = ("euclid", "2d", "graph", "combined", "cycle", "unrepaired")
+SHARES: Final = (0.0, 0.6, 0.97)  # of the rate of the cheapest cycle, at which potentials are taken
+ZIGZAG: Final = 1.083  # [-] slope of a linear interpolant of values that differ by their distance at most
+REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
+PICKS: Final = (1, 2)
+
+
+class Rates(NamedTuple):
+    """What a graph costs per metre."""
+
+    length: FloatArray  # (E,) [m] by which the way left may fall along an edge
+    edge: float  # least cost per metre of an edge
+    cycle: float  # and of a cycle
+
+
+def stretched(way_m: FloatArray) -> FloatArray:
+    r"""How much [m] the way left can differ between two places with a way of ``way_m`` between them.
+
+    The field holds values at centres of cells of size :math:`\Delta`, which differ by no more than their distance; in
+    between it is linear in each direction. Coupling the four corners of one place with those of the other gives
+    :math:`\sqrt{a^2 + \Delta^2}`, and the slope inside a cell is at most 1.083.
+    """
+    return np.minimum(ZIGZAG * way_m, np.sqrt(way_m * way_m + CELL_M**2))
+
+
+def root_ways(roads: Roads, arc: FloatArray) -> FloatArray:
+    """Way of the root ``(E,)`` [m] from the place of one state along an edge to the place of the next.
+
+    States that were merged have one place, edges begin and end where their own clips do: the gaps count.
+    """
+    source = np.repeat(np.arange(len(roads.first) - 1), np.diff(roads.first))
+    begin = np.linalg.norm(roads.path[:, 0] - roads.root[source, :2], axis=1)
+    c, s = np.cos(roads.delta[:, 2]), np.sin(roads.delta[:, 2])
+    rx, rz = roads.root[roads.target, 0], roads.root[roads.target, 1]
+    end = roads.delta[:, :2] + np.stack([c * rx + s * rz, -s * rx + c * rz], axis=1)
+    chords = np.linalg.norm(np.diff(roads.path, axis=1), axis=2).sum(axis=1)
+    return begin + np.maximum(arc, chords) + np.linalg.norm(roads.path[:, -1] - end, axis=1)
+
+
+def measure_rates(roads: Roads, arc: FloatArray) -> Rates:
+    """Least costs per metre, of edges and of cycles."""
+    from marey.graph._heuristics_kernels import least_cycle_rate
+
+    length = stretched(root_ways(roads, arc))
+    each = roads.cost / np.maximum(length, 1e-9)
+    cycle = least_cycle_rate(roads.first, roads.target, roads.cost, length, float(np.median(each)))
+    return Rates(length, float(each.min()), float(cycle))
+
+
+def meeting_edges(roads: Roads, goals: Goals, layer: int) -> BoolArray:
+    """Edges ``(E,)`` that meet a constraint if they are at the right place."""
+    t = roads.target
+    if goals.kind[layer] == JUMP:
+        long = (roads.flight[:, 0] >= goals.length[layer]) & (roads.flight[:, 1] >= goals.rise[layer])
+        return (roads.flight[:, 0] > 0.0) & long
+    if goals.kind[layer] == PICK:
+        low = np.abs(roads.hand[:, 1] - goals.place[layer, 1]) <= goals.tolerance[layer]
+        wanted = np.isin(roads.event, [e for e in PICKS if e & goals.hands[layer]]) & low
+        return wanted[t]
+    return roads.stands[t] if goals.stop[layer] else np.ones(len(t), dtype=bool)
+
+
+def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> float:
+    """How far [m] the root can be from a constraint when an edge has met it."""
+    if not meets.any() or (goals.kind[layer] not in (PICK, JUMP)):
+        return float(goals.tolerance[layer])
+    t = roads.target[meets]
+    if goals.kind[layer] == PICK:
+        own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
+    else:
+        path, delta, root = roads.path[meets], roads.delta[meets], roads.root[t]
+        c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
+        end = delta[:, :2] + np.stack([c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1)
+        own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
+    return float(goals.tolerance[layer] + own.max())
+
+
+class Layers(NamedTuple):
+    """The sketch as both parts of a bound see it."""
+
+    meets: tuple[BoolArray, ...]  # (L) of (E,)
+    reach: tuple[float, ...]  # (L) [m]
+    distance: FloatArray  # (L, H, W) [m] through all constraints that are left
+    nearest: FloatArray  # (L,) [m] least way from where each is met to the end
+
+
+def lay_out(roads: Roads, goals: Goals, ground: Ground) -> Layers:
+    """Distances through the constraints in order, last first ([Safonova2006]_ F24, layered)."""
+    count = len(goals.kind)
+    meets = tuple(meeting_edges(roads, goals, layer) for layer in range(count))
+    reach = tuple(meeting_reach(roads, goals, layer, meets[layer]) for layer in range(count))
+    distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
+    rest = np.zeros(ground.free.shape)
+    for layer in range(count - 1, -1, -1):
+        disk = ground.disk(goals.place[layer][[0, 2]], reach[layer] + REACH_CELLS * CELL_M) & ground.wide
+        nearest[layer] = float(rest[disk].min(initial=np.inf))
+        distance[layer] = rest = ground.distances(np.where(disk, rest, np.inf))
+    return Layers(meets, reach, distance, nearest)
+
+
+def bounds(
+    name: str, roads: Roads, rates: Rates, goals: Goals, ground: Ground, layers: Layers
+) -> tuple[FloatArray, Terms]:
+    """Distances ``(L, H, W)`` [m] and terms of a bound.
+
+    Args:
+        name: "euclid" and "2d": distance to the goal as the crow flies, or round walls. "graph": cost of the dearest
+            event that is left, wherever it is. "combined": the greater of distance through all that is left, and cost
+            of the next event plus distance from there ([Safonova2006]_ (4.3), layered). "cycle": distance at the rate
+            of the cheapest cycle plus what getting into and out of that cycle costs. "unrepaired": (4.3) as printed,
+            as if the root stood on the object; not consistent.
+        roads: the graph.
+        rates: of it.
+        goals: constraints.
+        ground: of the sketch.
+        layers: of the sketch on this graph.
+
+    Raises:
+        UnknownNameError: no bound has this name.
+    """
+    if name not in HEURISTICS:
+        raise UnknownNameError("heuristic", name, "the search", HEURISTICS)
+    count, states = len(goals.kind), len(roads.first) - 1
+    flat = np.zeros((count, states))
+    if name == "euclid":
+        return np.repeat(_straight(ground, goals)[None], count, axis=0), Terms(np.array([rates.edge]), flat[None])
+    if name == "2d":
+        return np.repeat(layers.distance[-1:], count, axis=0), Terms(np.array([rates.edge]), flat[None])
+    if name == "cycle":
+        return layers.distance, _cycle_terms(roads, rates, layers)
+    tables = np.stack([costs_to_meet(roads, meets) for meets in layers.meets])
+    if name == "graph":
+        ahead = np.maximum.accumulate(tables[::-1], axis=0)[::-1]
+        return layers.distance, Terms(np.zeros(1), np.ascontiguousarray(ahead)[None])
+    rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
+    return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, tables + rest[:, None]]))
+
+
+def costs_to_meet(roads: Roads, meets: BoolArray) -> FloatArray:
+    """Least cost ``(N,)`` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23."""
+    from marey.graph._heuristics_kernels import potentials
+
+    states = len(roads.first) - 1
+    values, _ = potentials(roads.first, roads.target, roads.cost, meets, np.zeros(states), states + 2)
+    return values
+
+
+def _cycle_terms(roads: Roads, rates: Rates, layers: Layers) -> Terms:
+    """Potentials through all layers, at some shares of the rate of the cheapest cycle."""
+    from marey.graph._heuristics_kernels import potentials
+
+    states, count = len(roads.first) - 1, len(layers.meets)
+    rate: FloatArray = rates.cycle * np.array(SHARES)
+    base = np.zeros((len(rate), count, states))
+    for r in range(len(rate)):
+        after = np.zeros(states)
+        cost = roads.cost - rate[r] * rates.length
+        for layer in range(count - 1, -1, -1):
+            after, _ = potentials(roads.first, roads.target, cost, layers.meets[layer], after, states + 2)
+            base[r, layer] = after
+    return Terms(rate, base)
+
+
+def _straight(ground: Ground, goals: Goals) -> FloatArray:
+    """Distance [m] of every cell to the goal, as the crow flies."""
+    away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
+    return np.maximum(away - goals.tolerance[-1] - REACH_CELLS * CELL_M, 0.0)
+
+
+def _at_objects(ground: Ground, goals: Goals, layers: Layers) -> FloatArray:
+    """Way left [m] from each constraint itself ``(L,)``."""
+    left = np.zeros(len(goals.kind))
+    for layer in range(len(left) - 1):
+        row, column = ground.cell(goals.place[layer][[0, 2]])
+        left[layer] = layers.distance[layer + 1, row, column]
+    return left
+
+
+def diverse_first(roads_first: IntArray, cost: FloatArray, delta: FloatArray, cheap: int) -> tuple[IntArray, IntArray]:
+    """Order of edges ``(E,)`` and how many of each state come first ``(N,)``.
+
+    First are the cheapest of every bin of 15 degrees and 15 cm of step, then the ``cheap`` cheapest of the others, then
+    the rest ([Safonova2006]_ searches all; this many give the same way nearly always, sooner).
+    """
+    states = len(roads_first) - 1
+    source = np.repeat(np.arange(states), np.diff(roads_first))
+    turn = np.floor(delta[:, 2] / np.deg2rad(15.0)).astype(np.int64) + 64
+    step = np.floor(delta[:, :2] / 0.15).astype(np.int64) + 512
+    order = np.lexsort((cost, step[:, 1], step[:, 0], turn, source))
+    key = np.stack([source, turn, step[:, 0], step[:, 1]])[:, order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    is_first = np.zeros(len(order), dtype=bool)
+    is_first[order[fresh]] = True
+    others = order[~fresh][np.lexsort((cost[order[~fresh]], source[order[~fresh]]))]
+    start = np.searchsorted(source[others], np.arange(states))
+    is_first[others[np.arange(len(others)) - start[source[others]] < cheap]] = True
+    return np.lexsort((cost, ~is_first, source)), np.bincount(source[is_first], minlength=states)

@@ -1,0 +1,95 @@
+"""A graph made ready for the search, once; and memory that searches share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.graph._ara import Memory, Roads, clear, new_memory
+from marey.graph._graph import GraphArrays
+from marey.graph._heuristics import Rates, diverse_first, measure_rates
+
+CAPACITY: Final = 2_000_000  # search states
+STAND_MPS: Final = 0.35  # [m/s] where the clips have no such state, double support at most so fast will do
+MIN_STANDS: Final = 40  # and at least so many of the slowest
+CHEAP: Final = 5  # edges of a state that are kept besides those that differ
+KEPT: Final = 4  # graphs that are kept ready
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A graph as the search walks it."""
+
+    source: object  # what it was made of
+    roads: Roads
+    rates: Rates
+
+
+_ready: list[Ready] = []
+_spare: list[Memory] = []
+_lock = threading.Lock()
+
+
+def ready(arrays: GraphArrays) -> Ready:
+    """The graph of some arrays, made ready when it is first asked for."""
+    with _lock:
+        for known in _ready:
+            if known.source is arrays:
+                return known
+    roads = roads_of(arrays, standing(arrays))
+    made = Ready(arrays, roads, measure_rates(roads, arrays.arc))
+    with _lock:
+        _ready.append(made)
+        del _ready[:-KEPT]
+    return made
+
+
+def roads_of(arrays: GraphArrays, stands: BoolArray) -> Roads:
+    """Arrays of a graph in the order in which they are searched."""
+    order, few = diverse_first(arrays.first, arrays.cost, arrays.delta, CHEAP)
+    whole = np.ascontiguousarray
+    return Roads(
+        whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),
+        whole(arrays.path), whole(arrays.flight), whole(arrays.event), whole(arrays.hand), whole(arrays.root),
+        whole(arrays.feet), whole(stands),
+    )  # fmt: skip
+
+
+def standing(arrays: GraphArrays) -> BoolArray:
+    """States ``(N,)`` in which one may begin, stop and end: standing still, else both feet planted and slow."""
+    if arrays.is_standing.any():
+        return arrays.is_standing
+    double = np.isfinite(arrays.feet[:, :, 0]).all(axis=1) & (arrays.event == 0)
+    speed = np.where(double, slowest(arrays), np.inf)
+    kth = np.sort(speed)[min(MIN_STANDS, len(speed)) - 1]
+    return double & (speed <= max(STAND_MPS, kth))
+
+
+def slowest(arrays: GraphArrays) -> FloatArray:
+    """Speed [m/s] of the slowest edge that leaves each state ``(N,)``."""
+    speed = arrays.arc / np.maximum(arrays.seconds, 1e-9)
+    least = np.full(len(arrays.first) - 1, np.inf)
+    np.minimum.at(least, np.repeat(np.arange(len(least)), np.diff(arrays.first)), speed)
+    return least
+
+
+@contextmanager
+def borrowed_memory(capacity: int) -> Iterator[Memory]:
+    """Memory for one search; that of an earlier one, if it is large enough."""
+    with _lock:
+        at = next((n for n, memory in enumerate(_spare) if len(memory.whole) == capacity), None)
+        memory = _spare.pop(at) if at is not None else None
+    memory = new_memory(capacity) if memory is None else memory
+    try:
+        yield memory
+    finally:
+        clear(memory)
+        with _lock:
+            _spare.append(memory)
+            del _spare[:-2]

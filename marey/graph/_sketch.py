@@ -1,0 +1,198 @@
+"""A sketch as the search sees it: constraints in order, jumps over rivers put in, and what is impossible at sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.graph._ara import JUMP, PICK, REACH, Goals, Roads
+from marey.graph._ground import FOOT_M, Ground
+from marey.graph._heuristics import PICKS, Layers, meeting_edges
+from marey.world import Event, River, Sketch
+
+PICK_TOL_M: Final = 0.05
+JUMP_TOL_M: Final = 0.4
+MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One constraint."""
+
+    kind: int  # REACH, PICK, JUMP
+    place: tuple[float, float, float]  # [m] x, height, z
+    tolerance_m: float
+    heading_rad: float = np.nan  # any
+    hands: int = 0
+    length_m: float = 0.0
+    rise_m: float = 0.0
+    is_stop: bool = False
+    hold_s: float = 0.0
+    name: str = "goal"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no way, and what would help."""
+
+    code: str
+    advice: str
+
+
+def compile_sketch(sketch: Sketch, roads: Roads, *, pick_tolerance_m: float | None = None) -> tuple[Wish, ...]:
+    """Constraints of a sketch in order; the last is the goal ([Safonova2006]_ F13).
+
+    A river that the way crosses and that no step of the graph spans gets a jump, unless stones lie in it or the sketch
+    has a jump there. Narrower ones get none: whether to step or to jump is left to the search.
+    """
+    tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
+    wishes = [_wish(sketch, event, tolerance) for event in sketch.events]
+    goal = sketch.goal
+    heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
+    place = (goal.position[0], 0.0, goal.position[1])
+    wishes.append(Wish(REACH, place, goal.tolerance_m, heading, is_stop=True))
+    return tuple(_with_jumps(sketch, wishes, longest_step(roads)))
+
+
+def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float) -> Wish:
+    if event.kind in ("pick", "place"):
+        at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
+        assert at is not None
+        return Wish(PICK, at, pick_tolerance_m, hands=3, name=f"{event.kind} '{event.object}'")
+    assert event.at is not None
+    place = (event.at[0], 0.0, event.at[1])
+    if event.kind == "jump":
+        length, rise = event.length_m or 0.0, event.height_m or 0.0
+        return Wish(JUMP, place, JUMP_TOL_M, length_m=length, rise_m=rise, name="jump")
+    stop = event.kind == "stop"
+    hold = event.seconds or 0.0
+    return Wish(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
+
+
+def longest_step(roads: Roads) -> float:
+    """How far [m] a foot of the graph is put from the one before, without a flight."""
+    ground = roads.flight[:, 0] == 0.0
+    return float(np.linalg.norm(roads.delta[ground, :2], axis=1).max(initial=0.0))
+
+
+def _with_jumps(sketch: Sketch, wishes: list[Wish], step_m: float) -> list[Wish]:
+    """Put jumps over wide rivers between the constraints where the way meets them."""
+    found: list[Wish] = []
+    at = np.array(sketch.start.position)
+    for wish in wishes:
+        leg = _leg(sketch, at, np.array([wish.place[0], wish.place[2]]))
+        crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _crossings(leg, river)]
+        for _, river, place in sorted(crossed, key=lambda c: c[0]):
+            if _needs_jump(sketch, river, place, step_m, [*found, wish]):
+                length = river.width_m
+                there = (float(place[0]), 0.0, float(place[1]))
+                found.append(Wish(JUMP, there, JUMP_TOL_M + 0.5 * sketch.corridor_m, length_m=length, name="river"))
+        found.append(wish)
+        at = leg[-1]
+    return found
+
+
+def _leg(sketch: Sketch, start: FloatArray, end: FloatArray) -> FloatArray:
+    """The way ``(M, 2)`` drawn from one constraint to the next; straight if none is drawn."""
+    if sketch.path is None:
+        return np.stack([start, end])
+    a, b = sketch.path.nearest(start)[0], sketch.path.nearest(end)[0]
+    count = max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)
+    return sketch.path.point_at(np.linspace(a, b, count))
+
+
+def _crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
+    """Arc lengths and places at which a way crosses the middle of a river."""
+    p, q = np.array(river.start), np.array(river.end)
+    d, e = np.diff(leg, axis=0), q - p
+    cross = d[:, 0] * e[1] - d[:, 1] * e[0]
+    safe = np.where(np.abs(cross) < 1e-12, np.inf, cross)
+    gap = p - leg[:-1]
+    t = (gap[:, 0] * e[1] - gap[:, 1] * e[0]) / safe
+    u = (gap[:, 0] * d[:, 1] - gap[:, 1] * d[:, 0]) / safe
+    hit = np.flatnonzero((t >= 0.0) & (t < 1.0) & (u >= 0.0) & (u <= 1.0) & np.isfinite(safe))
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(d, axis=1))])
+    return [(float(along[k] + t[k] * np.linalg.norm(d[k])), leg[k] + t[k] * d[k]) for k in hit]
+
+
+def _needs_jump(sketch: Sketch, river: River, place: FloatArray, step_m: float, others: list[Wish]) -> bool:
+    reach = 0.5 * river.width_m + FOOT_M
+    p, q = np.array(river.start), np.array(river.end)
+    for stone in sketch.world.stones:
+        t = np.clip((np.array(stone.position) - p) @ (q - p) / max(float((q - p) @ (q - p)), 1e-12), 0.0, 1.0)
+        if np.linalg.norm(np.array(stone.position) - p - t * (q - p)) < reach:
+            return False
+    own = any(w.kind == JUMP and np.hypot(w.place[0] - place[0], w.place[2] - place[1]) < reach for w in others)
+    can_go_round = sketch.path is None and _is_short(river, place)
+    return 2.0 * reach > step_m and not own and not can_go_round
+
+
+def _is_short(river: River, place: FloatArray) -> bool:
+    """Whether an end of the river is nearer than the way round is worth: the search shall find it."""
+    ends = [np.linalg.norm(place - np.array(end)) for end in (river.start, river.end)]
+    return bool(min(ends) < 1.0)
+
+
+def as_goals(wishes: tuple[Wish, ...]) -> Goals:
+    """Constraints as arrays."""
+    return Goals(
+        np.array([w.kind for w in wishes]),
+        np.array([w.place for w in wishes], dtype=np.float64),
+        np.array([w.heading_rad for w in wishes], dtype=np.float64),
+        np.array([w.tolerance_m for w in wishes], dtype=np.float64),
+        np.array([w.hands for w in wishes]),
+        np.array([w.length_m for w in wishes], dtype=np.float64),
+        np.array([w.rise_m for w in wishes], dtype=np.float64),
+        np.array([w.is_stop for w in wishes], dtype=bool),
+    )
+
+
+def check_ground(sketch: Sketch, ground: Ground, wishes: tuple[Wish, ...]) -> Failure | None:
+    """Whether start and goal are free."""
+    if len(wishes) > MAX_GOALS:
+        return Failure("TOO_MANY_CONSTRAINTS", f"Ask for at most {MAX_GOALS - 1} events, or cut the sketch in two")
+    if not ground.free[ground.cell(sketch.start.position)]:
+        return Failure("START_IN_COLLISION", "Move the start off walls and into the corridor, or widen the corridor")
+    place = wishes[-1].place
+    near = ground.disk((place[0], place[2]), max(wishes[-1].tolerance_m - 0.05, 0.0))
+    near[ground.cell((place[0], place[2]))] = True
+    if not (ground.free & near).any():
+        return Failure("GOAL_IN_COLLISION", "Move the goal off walls and into the corridor, or widen the corridor")
+    return None
+
+
+def check_parameters(roads: Roads, goals: Goals, wishes: tuple[Wish, ...]) -> Failure | None:
+    """Whether the graph has, for every constraint, an event that could meet it."""
+    for layer, wish in enumerate(wishes):
+        if wish.kind == REACH or meeting_edges(roads, goals, layer).any():
+            continue
+        loose = goals._replace(tolerance=goals.tolerance + 1e9, length=0.0 * goals.length, rise=0.0 * goals.rise)
+        if not meeting_edges(roads, loose, layer).any():
+            return Failure(f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({wish.name}): add clips that do")
+        return Failure(f"PARAM_OUT_OF_RANGE({layer})", _nearest(roads, wish))
+    return None
+
+
+def _nearest(roads: Roads, wish: Wish) -> str:
+    if wish.kind == PICK:
+        heights = roads.hand[np.isin(roads.event, PICKS), 1]
+        nearest = float(heights[np.argmin(np.abs(heights - wish.place[1]))])
+        return (
+            f"{wish.name} is at a height of {wish.place[1]:.2f} m; the clips reach {nearest:.2f} m at the nearest: "
+            "move it there, raise the tolerance, use k = 2, or add clips"
+        )
+    flights = roads.flight[roads.flight[:, 0] > 0.0]
+    return (
+        f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "
+        f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or ask for less"
+    )
+
+
+def check_route(ground: Ground, sketch: Sketch, layers: Layers) -> Failure | None:
+    """Whether the ground has a way from the start through all constraints."""
+    if np.isfinite(layers.distance[0][ground.cell(sketch.start.position)]):
+        return None
+    return Failure("NO_2D_ROUTE", "Walls close the way: open them, widen the corridor, or move what is behind them")
