@@ -15,8 +15,10 @@ MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" 
 
 
 LONG_FILES = (  # begun first, so that no worker waits for another at the end
-    "test_studio_browser",
     "test_ik_engell",
+    "test_loco_engine",
+    "test_loco_fit_captured",
+    "test_loco_transitions_machine",
     "test_models_safonova",
     "test_library_crash",
     "test_full_examples",

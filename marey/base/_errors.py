@@ -13,6 +13,10 @@ class MareyError(Exception):
     """Root of all errors that marey raises on purpose."""
 
 
+class MareyWarning(UserWarning):
+    """Something was asked for that was held at what is possible; the message tells what and at which value."""
+
+
 class FormatError(MareyError, ValueError):
     """A file breaks its format; prints as ``file:line: what. fix``, without the line (0) for binary files."""
 

@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from marey.locomotion._controller import MareyWarning, Parameters
+from marey.base import MareyWarning
+from marey.locomotion._controller import Parameters
 from marey.locomotion._crowd import Crowd
 from marey.locomotion._detect import PlantInterval, detect_events, detect_plants, plant_windows, threshold_plants
 from marey.locomotion._engine import Engine

@@ -9,7 +9,7 @@ from typing import Final, TypedDict, cast
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, MareyWarning
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._model import LocomotionModel, Style
 
@@ -17,11 +17,7 @@ MAX_TURN_RATE: Final = np.pi  # [rad/s] nobody turns faster while walking
 LEG_RANGE_M: Final = (0.2, 2.0)  # [m] a toddler, a giant
 MAX_OVER_S: Final = 3600.0  # [s]
 
-__all__ = ["LEG_RANGE_M", "MAX_TURN_RATE", "Controller", "MareyWarning", "Parameters", "Wish", "checked_dt"]
-
-
-class MareyWarning(UserWarning):
-    """Something was done otherwise than asked, and says how."""
+__all__ = ["LEG_RANGE_M", "MAX_TURN_RATE", "Controller", "Parameters", "Wish", "checked_dt"]
 
 
 class Wish(TypedDict, total=False):

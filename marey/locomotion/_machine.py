@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError
-from marey.locomotion._controller import MareyWarning
+from marey.base import FloatArray, InputError, MareyWarning
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame
 from marey.locomotion._machine_adapt import Approach, clip_for, leap_for, plan_approach, planted_toe

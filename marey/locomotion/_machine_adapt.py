@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
-from marey.locomotion._controller import MareyWarning
+from marey.base import FloatArray, InputError, MareyWarning
 from marey.locomotion._machine_parts import JumpBook, Walker, frozen_gait
 from marey.locomotion._machine_request import JumpRequest
 from marey.locomotion._model import EFFECTORS

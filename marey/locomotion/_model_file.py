@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError, MareyError, TensorFormat
 from marey.locomotion._gait_model import gait_arrays
 from marey.locomotion._model import GAITS, TIMINGS, LocomotionModel
-from marey.models import Components, HierarchicalModel, SpeedLaw
-from marey.models._hierarchy import Leaf, Person  # the two parts of a tree that are only ever made by a fit or a file
+from marey.models import Components, HierarchicalModel, Leaf, Person, SpeedLaw
 from marey.skeleton import HUMAN
 
 SHIPPED: Final = Path(__file__).parents[1] / "samples" / "locomotion.safetensors"

@@ -139,7 +139,7 @@ class Script:
             FormatError: an element asks for what the model does not have, or a jump does not come about; the message
                 names file and line. InputError for a script that was not read from a file.
         """
-        from marey.locomotion._controller import MareyWarning
+        from marey.base import MareyWarning
         from marey.locomotion._script_play import perform
 
         done = perform(self, model)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import FormatError, InputError, MareyError, UnknownNameError
-from marey.locomotion._controller import MareyWarning
+from marey.base import FormatError, InputError, MareyError, MareyWarning, UnknownNameError
 from marey.locomotion._script import DEFAULT_RAMP_S, MAX_FRAMES, Action, Element, JumpAction, Script, Transition
 from marey.locomotion._script_report import POINTS, ScriptPart, ScriptReport, report_of
 from marey.motion import Contacts, Motion

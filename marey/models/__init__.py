@@ -5,7 +5,7 @@ from marey.models._basis_clips import ClipChoice, ClipFeatures, choose_clips, cl
 from marey.models._components import Components, joint_shares, principal_components
 from marey.models._contract import PoseModel
 from marey.models._geodesic import GeodesicModel
-from marey.models._hierarchy import CollapsedModel, HierarchicalModel, HierarchicalPCA, Units
+from marey.models._hierarchy import CollapsedModel, HierarchicalModel, HierarchicalPCA, Leaf, Person, Units
 from marey.models._linear import LinearModel
 from marey.models._pca import PCA
 from marey.models._pga import PGA
@@ -31,8 +31,10 @@ __all__ = [
     "HierarchicalModel",
     "HierarchicalPCA",
     "JointError",
+    "Leaf",
     "LinearModel",
     "ModelArrays",
+    "Person",
     "PoseModel",
     "SelectionCurve",
     "SpeedLaw",

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from marey.base import InputError
+from marey.base import InputError, MareyWarning
 from marey.lie import SO3
 from marey.locomotion import Engine, load_model
-from marey.locomotion._controller import MareyWarning
 from marey.locomotion._machine_book import jump_book
 from marey.locomotion._transition_clip import effectors
 from marey.skeleton import joint_positions

@@ -5,9 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from marey.base import InputError, UnknownNameError
+from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3
-from marey.locomotion._controller import MareyWarning
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import NEVER_S, RawFrame
 from marey.locomotion._machine import Machine
