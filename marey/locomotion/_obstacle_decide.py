@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from marey.locomotion._engine import Engine
 
 MEAN_ACCELERATION: Final = 0.5  # [m/s²] a harder run-up is not tried; [Glardon2005]_ §IV.1.2 prints no value
-EDGE_M: Final = 0.02  # [m] between the end of the toe and the obstacle, and behind the heel; feet roll on their tips
-MOST_BEFORE_M: Final = 0.025  # [m] a leap whose feet stay low for longer after the take-off is not taken
+EDGE_M: Final = 0.015  # [m] between the end of the toe and the obstacle, and behind the heel; feet roll on their tips
+MOST_BEFORE_M: Final = 0.035  # [m] a leap whose feet stay low for longer after the take-off is not taken
 STEP_M: Final = 0.05  # [m] between the lengths of leaps that are tried
 LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landing
 LONGEST_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
@@ -191,7 +191,10 @@ def _leap_of(engine: Engine, extent: Extent, height_m: float, kind: str, pace: t
     need, leg, jumps = extent.length_m + 2.0 * EDGE_M, engine.leg_length_m, engine.jumper.jumps
     found = table.shortest(engine, kind, need, height_m)
     if found is None:
-        return f"a {kind} leap clears {table.longest(engine, kind, height_m):.2f} m at most"
+        longest = table.longest(engine, kind, height_m)
+        return (
+            f"a {kind} leap {'keeps its feet low too long' if longest >= need else f'clears {longest:.2f} m at most'}"
+        )
     length, cleared = found
     wanted, tolerance = jumps.run_up(kind, length, leg)
     speed, most = pace

@@ -21,7 +21,9 @@ PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
 LONGEST_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
 LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
 QUICKNESS: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
+CREEPING: Final = 1.3  # times the duration of an even braking: a longer stop ends in tiny steps
 GENTLE: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
+LOOK_M: Final = 1.6  # [m] beside what an easy stop takes: from here on profiles are looked for
 NEAR_M: Final = 1.5  # [m] from a goal any profile is taken
 RUN_UP_M: Final = 8.0  # [m] before a jump the run-up is planned
 STRAIGHT_RAD: Final = 0.03
@@ -176,28 +178,37 @@ class Guide:
             self.stage, self._left_s = "halt", float(course.times_s[-1])  # too late for a heel strike on the spot
 
     def _plan_halt(self, engine: Engine, goal: Halt) -> bool:
-        """Follow a profile that ends on the spot at a heel strike; false while it is too early."""
+        """Follow a profile that ends on the spot as either heel strikes; false while it is too early."""
         if self.stage == "halt":
             return True  # the profile in use ends exactly: looking again would only disturb
         left, now = goal.along_m - self.along_m, engine.parameters
         braking = 0.7 * self._acceleration
-        if left > now.speed**2 / (2.0 * braking) + 0.7 and left > NEAR_M:
+        if left > now.speed**2 / (2.0 * braking) + LOOK_M and left > NEAR_M:
             return False
         left = max(left, 0.02)
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
         lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / GENTLE))) if is_starting else None
-        profile = plan_profile(engine, now.speed, 0.0, left, engine.phase % 1.0, run=(now.run, 0.0), lasting_s=lasting)
-        if not self._is_good(profile, left):
+        phase, run = engine.phase % 1.0, (now.run, 0.0)
+        found = [
+            plan_profile(engine, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
+            for foot in ("right", "left")
+        ]
+        good = [profile for profile in found if self._is_good(profile, left)]
+        if not good:
             return False
-        self._follow(engine, profiled(profile, self.along_m))
+        profile = min(good, key=lambda one: abs(2.0 * float(one.powers[2]) / one.duration_s))
         self.stage, self._left_s = "halt", profile.duration_s
+        self._follow(engine, profiled(profile, self.along_m))
         return True
 
     def _is_good(self, profile: SpeedProfile, left_m: float) -> bool:
         if not profile.is_feasible or (profile.max_acceleration > max(GENTLE, self._acceleration) and left_m > NEAR_M):
             return False
+        first = float(profile.speed(0.0))
+        if first > 0.5 * self.speed_mps and profile.duration_s > CREEPING * 2.0 * left_m / first:
+            return False
         top = float(profile.speed(profile.times).max())
-        return top <= max(1.3 * self.speed_mps, float(profile.speed(0.0)) + 0.1)
+        return top <= max(1.3 * self.speed_mps, first + 0.1)
 
     def _plan_leap(self, engine: Engine, goal: Leap) -> bool:
         """Ask for the jump once the way is straight up to it."""
@@ -255,7 +266,7 @@ class Guide:
 
     def _follow(self, engine: Engine, course: Course) -> None:
         rates = turn_rates(self.way, course, engine.position, engine.heading_rad)
-        kept = slice(None) if course.times_s[-1] <= 1.5 * PLAN_S else course.times_s <= PLAN_S
+        kept = course.times_s <= PLAN_S if self.stage == "cruise" and course.times_s[-1] > 1.5 * PLAN_S else slice(None)
         engine.follow_plan(course.times_s[kept], course.speeds[kept], course.run[kept], rates[kept])
 
 

@@ -169,9 +169,8 @@ def test_obstacle_beside_the_line_is_left_alone(model):
 def test_oblique_obstacle_is_taken_as_its_box_along_the_heading(model):
     straight = add_obstacle(walker(model), Obstacle((0.0, 6.0), (0.5, 1.0)))
     oblique = add_obstacle(walker(model), Obstacle((0.0, 6.0), (0.5, 1.0), heading_rad=0.3))
-    assert straight.leap is not None
-    assert oblique.leap is not None
-    assert oblique.leap.clearance.length_m > straight.leap.clearance.length_m
+    assert straight.choice == oblique.choice == "jump"
+    assert oblique.takeoff[1] < straight.takeoff[1] - 0.03  # its corner comes nearer
 
 
 def test_fan_of_curved_run_ups_finds_a_take_off_where_the_straight_one_cannot(model):
@@ -277,9 +276,9 @@ def test_glardon_a40_stop_at_a_line_ends_with_the_toes_on_it(model, speed, dista
     guide = stop_at(engine, middle + np.array([[-1.0, 0.0], [1.0, 0.0]]))
     while not guide.is_done:
         engine.step(1.0 / 60.0)
-        if guide.stage == "halt":
+        if guide.stage == "halt" and engine.speed > 0.0:
             struck = engine.phase
-    assert speed == 0.0 or abs(struck - round(struck)) < 0.01  # from a stand there is no time to choose the step
+    assert speed == 0.0 or abs((struck + 0.25) % 0.5 - 0.25) < 0.02  # from a stand there is no time to choose the step
     for _ in range(120):
         engine.step(1.0 / 60.0)
     assert engine.speed < 0.01
