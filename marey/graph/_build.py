@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.graph._build_arrays import Parts, deltas, make_arrays
+from marey.graph._build_jobs import Cancel, prepare_clips
 from marey.graph._build_prune import cheapest_of, diverse
 from marey.graph._compact import Ways, cull_transitions, step_cost
-from marey.graph._database import Database, Progress, prepare
-from marey.graph._graph import MotionGraph
+from marey.graph._database import Database, Progress, clip_tasks, gather
+from marey.graph._graph import GraphSize, MotionGraph
 from marey.graph._links import largest_component
 from marey.graph._merge import merge_states
 from marey.graph._settings import GraphSettings
+from marey.graph._tables import EVENT_KINDS, event_table
 from marey.graph._transitions import Metric, Transitions, find_transitions
 from marey.graph._transitions_rescue import rescue_events
 from marey.motion import Motion
 
-Cancel = Callable[[], bool]
 FLIGHT_BIN: Final = 1000  # number of the bin of a landing straight ahead
 
 
@@ -28,12 +31,39 @@ def build(
     motions: Sequence[Motion],
     *,
     behaviours: Mapping[str, str] | None = None,
+    workers: int = 1,
+    cluster: str | None = None,
+    resume: str | os.PathLike[str] | None = None,
     on_progress: Progress | None = None,
-    **settings: object,
+    cancel: Cancel | None = None,
+    **settings: Any,
 ) -> MotionGraph:
-    """Build the motion graph of clips; ``settings`` are those of :class:`GraphSettings`."""
-    chosen = GraphSettings(**settings)  # type: ignore[arg-type]
-    return assemble(prepare(motions, chosen, behaviours=behaviours, on_progress=on_progress), chosen)
+    """Build the motion graph of clips ([Safonova2006]_ ch. 4); the same clips and settings make the same graph.
+
+    Args:
+        motions: clips; the first gives the body.
+        behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump", "run" or "walk".
+        workers: processes that make clips ready.
+        cluster: address of a Dask scheduler, ``tcp://host:port``, that does it in their place.
+        resume: folder that keeps clips that are ready, so that a build that was killed goes on from there.
+        on_progress: called with how many clips are ready, of how many.
+        cancel: asked between clips whether to stop.
+        **settings: those of :class:`GraphSettings`.
+
+    Raises:
+        InputError: settings that make no sense, no clips, or clips that do not flow into one another.
+        BuildCancelledError: ``cancel`` said so.
+    """
+    known = {field.name for field in fields(GraphSettings)}
+    for name in settings:
+        if name not in known:
+            raise UnknownNameError("setting", name, "a graph", tuple(sorted(known)))
+    chosen = GraphSettings(**settings)
+    tasks = clip_tasks(motions, chosen, behaviours)
+    clips = prepare_clips(
+        tasks, workers=workers, cluster=cluster, resume=resume, on_progress=on_progress, cancel=cancel
+    )
+    return assemble(gather(clips, tasks[0].body, chosen), chosen)
 
 
 def assemble(database: Database, settings: GraphSettings) -> MotionGraph:
@@ -86,8 +116,13 @@ def _component(
     kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
     members = tuple(_middle_first(np.flatnonzero(group == state), gap) for state in states)
     parts = Parts(database, transitions, ways, kept, number[group], cost, members)
-    arrays = make_arrays(parts, settings)
-    return MotionGraph(settings, database, transitions, ways, arrays, members, (*database.notes, *notes))
+    arrays = make_arrays(parts, settings)._replace(way=np.arange(len(kept)))
+    tables = {kind: event_table(kind, arrays) for kind in EVENT_KINDS}
+    size = GraphSize(
+        database.num_poses, transitions.num_like, len(transitions.source), len(database.phases.start), len(ways.source)
+    )
+    told = (*database.notes, *notes)
+    return MotionGraph(settings, database, transitions, ways.only(kept), arrays, members, tables, size, told)
 
 
 def _middle_first(members: IntArray, gap: FloatArray) -> IntArray:

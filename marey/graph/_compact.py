@@ -28,7 +28,24 @@ class Ways:
     source: IntArray  # (E,) phase
     through: IntArray  # (E,) phase whose end is reached
     cost: FloatArray  # (E,)
-    jumps: tuple[IntArray, ...]  # (E,) numbers of the transitions taken, in order
+    jump_first: IntArray  # (E + 1,) transitions of way e are jump[jump_first[e]:jump_first[e + 1]], in order
+    jump: IntArray  # (L,) numbers of transitions
+
+    @property
+    def num_jumps(self) -> IntArray:
+        """How many transitions each way takes ``(E,)``."""
+        return np.diff(self.jump_first)
+
+    def jumps(self, way: int) -> IntArray:
+        """Numbers of the transitions that a way takes, in order."""
+        return self.jump[self.jump_first[way] : self.jump_first[way + 1]]
+
+    def only(self, kept: IntArray) -> Ways:
+        """Some of the ways, in the order given."""
+        rows = [self.jumps(int(way)) for way in kept]
+        first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        jump = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
+        return Ways(self.source[kept], self.through[kept], self.cost[kept], first, jump)
 
 
 def pose_costs(database: Database, settings: GraphSettings) -> FloatArray:
@@ -79,16 +96,21 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
             break
         room *= 4
     edges, costs, ways = edges[:used], costs[:used], ways[:written]
-    ends = np.flatnonzero(ways == -1)
-    jumps = tuple(order[ways[a:b][::-1]] for a, b in zip(edges[:, 2], ends, strict=True))
-    return Ways(edges[:, 0], edges[:, 1], costs, jumps)
+    lengths = np.diff(np.flatnonzero(np.concatenate([[-1], ways]) == -1)) - 1  # each way is ended by -1
+    first = np.concatenate([[0], np.cumsum(lengths)])
+    jumps = ways[ways >= 0]
+    number = np.repeat(np.arange(used), lengths)
+    forward = (
+        first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
+    )  # they are written backwards
+    return Ways(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
 
 
 def way_poses(database: Database, transitions: Transitions, ways: Ways, way: int) -> list[tuple[int, int]]:
     """Stretches of poses ``[start, stop)`` that a way shows, in order."""
     at = int(database.phases.start[ways.source[way]])
     stretches: list[tuple[int, int]] = []
-    for jump in ways.jumps[way]:
+    for jump in ways.jumps(way):
         stretches.append((at, int(transitions.source[jump]) + 1))
         at = int(transitions.target[jump])
     stretches.append((at, int(database.phases.stop[ways.through[way]])))

@@ -39,8 +39,12 @@ def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) 
 def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[tuple[int, str]]:
     """Frames at which the lower wrist is lowest of each time below ``height_m``, and the event of that hand.
 
-    Hands that go down in the crouch before or after a flight pick nothing up.
+    Hands that go down in the crouch before or after a flight pick nothing up. A clip whose contact track names its
+    picks, ``picked_left_hand`` or ``picked_right_hand``, is believed: they are in the middle of each time marked.
     """
+    told = _told_picks(motion)
+    if told is not None:
+        return told
     roles = role_map(motion.skeleton)
     sides = [side for side in ("left", "right") if f"{side}_wrist" in roles]
     if not sides:
@@ -55,6 +59,14 @@ def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list
         if not any(p.start - reach < at < p.stop + reach for p in flights):
             found.append((at, f"{PICKED}{sides[int(hand)]}_hand"))
     return found
+
+
+def _told_picks(motion: Motion) -> list[tuple[int, str]] | None:
+    """Picks that the contact track of a clip names; none if it names no hand that picks."""
+    names = [] if motion.contacts is None else [n for n in motion.contacts.names if n.startswith(PICKED)]
+    if motion.contacts is None or not names:
+        return None
+    return sorted(((a + b) // 2, name) for name in names for a, b in _runs(motion.contacts.track(name)))
 
 
 def _cut_at(phases: list[Phase], frame: int, event: str) -> list[Phase]:

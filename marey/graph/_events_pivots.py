@@ -9,8 +9,10 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion import Contacts, Motion, contact_positions, with_contacts
+from marey.skeleton import contact_points
 
 SIDES: Final = ("left", "right")
+PARTS: Final = ("heel", "toe")
 LIFT_S: Final = 0.1  # [s] shortest time for which a foot that pivots counts as lifted
 END_SHARE: Final = 0.15  # [-] of a stance at either end, in which feet roll, is not looked at
 MAX_CUTS: Final = 6  # of one stance
@@ -27,9 +29,10 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     assert motion.contacts is not None
     names, active = motion.contacts.names, motion.contacts.active.copy()
     points = contact_positions(motion)
-    feet = [_Foot.of(names, points, side, motion.rate_hz) for side in SIDES if f"{side}_toe" in names]
-    if len(feet) < 2:
+    known = contact_points(motion.skeleton).names
+    if any(f"{side}_{part}" not in group for group in (names, known) for side in SIDES for part in PARTS):
         return motion
+    feet = [_Foot.of(names, known, points, side, motion.rate_hz) for side in SIDES]
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
@@ -48,10 +51,10 @@ class _Foot:
         self.columns, self._ball, self._yaw, self._speed = columns, ball, yaw, speed
 
     @classmethod
-    def of(cls, names: tuple[str, ...], points: FloatArray, side: str, rate_hz: float) -> _Foot:
+    def of(cls, names: tuple[str, ...], known: tuple[str, ...], points: FloatArray, side: str, rate_hz: float) -> _Foot:
         """Ball, direction and speed of a foot, frame by frame."""
-        columns = [names.index(f"{side}_{part}") for part in ("heel", "toe") if f"{side}_{part}" in names]
-        heel, toe = points[:, columns[0]][:, [0, 2]], points[:, columns[-1]][:, [0, 2]]
+        columns = [names.index(f"{side}_{part}") for part in PARTS]
+        heel, toe = (points[:, known.index(f"{side}_{part}")][:, [0, 2]] for part in PARTS)
         along = toe - heel
         yaw = np.unwrap(np.arctan2(along[:, 0], along[:, 1]))
         rate = np.abs(np.gradient(yaw)) * rate_hz

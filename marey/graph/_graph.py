@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from marey.world import Sketch
 
 if TYPE_CHECKING:
     from marey.graph._search import SearchResult
+    from marey.graph._tables import EventTable
 
 NO_EVENT, PICK_LEFT, PICK_RIGHT, FLIGHT, STAND = 0, 1, 2, 3, 4
 TORQUES = 16
@@ -45,6 +47,17 @@ class GraphArrays(NamedTuple):
     torque: FloatArray  # (E, TORQUES) directions of length one whose dot products are those of the torques of two edges
 
 
+@dataclass(frozen=True, slots=True)
+class GraphSize:
+    """How large a graph was at each stage of its build."""
+
+    poses: int = 0
+    like_pairs: int = 0  # pairs of poses under the thresholds
+    transitions: int = 0  # of them the lowest of each valley, at most so many of one pose: the full graph
+    phases: int = 0  # states after culling
+    ways: int = 0  # edges after culling
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionGraph:
     """A database, its transitions, and the compact graph made of them."""
@@ -55,6 +68,8 @@ class MotionGraph:
     ways: Ways
     arrays: GraphArrays
     members: tuple[IntArray, ...]  # phases of each state, the one in the middle first
+    tables: Mapping[str, EventTable] = field(default_factory=dict[str, "EventTable"])  # by kind of event
+    size: GraphSize = field(default_factory=lambda: GraphSize())
     notes: tuple[str, ...] = ()
 
     @property

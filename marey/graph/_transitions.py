@@ -110,11 +110,9 @@ class _Finder:
         apart = round(settings.min_apart_s * database.rate_hz)
         clip = database.clip
         for at, pose in enumerate(here):  # poses of the same clip that are next to one another
-            low, high = np.searchsorted(own, (pose - apart + 1, pose + apart))
-            close: IntArray = np.arange(low, high)
-            D[at, close[clip[own[close]] == clip[pose]]] = np.inf
-        low = D.min(initial=np.inf)
-        self._least = min(self._least, float(low))
+            first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
+            D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
+        self._least = min(self._least, float(D.min(initial=np.inf)))
         is_low = _valleys(D)
         same = self._behaviour[here][:, None] == self._behaviour[own][None]
         for mask, limit in ((same, self._threshold), (~same, settings.cross * self._threshold)):

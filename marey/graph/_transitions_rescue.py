@@ -97,8 +97,9 @@ class _Joiner:
             if not database.classes[kind] or not len(own) or not len(others):
                 continue
             D = self._metric.between(own, others)
-            order = np.argsort(D, axis=None, kind="stable")[:LINKS]
-            best += [(float(D.flat[k]), int(own[k // len(others)]), int(others[k % len(others)])) for k in order]
+            for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
+                row, column = divmod(int(at), len(others))
+                best.append((float(D[row, column]), int(own[row]), int(others[column])))
         best = sorted(b for b in best if b[0] < self._limit)[:LINKS]
         if not best:
             return None

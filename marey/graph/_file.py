@@ -1,0 +1,187 @@
+"""Motion graphs on disk: one `.safetensors` file of plain numbers that cannot run code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, frozen
+from marey.dynamics import Body
+from marey.graph._compact import Ways
+from marey.graph._database import Database, PhaseTable
+from marey.graph._file_checks import check_graph, digest, write_whole
+from marey.graph._graph import GraphArrays, GraphSize, MotionGraph
+from marey.graph._settings import GraphSettings
+from marey.graph._tables import EventTable
+from marey.graph._transitions import Transitions
+from marey.skeleton import Skeleton
+
+GRAPH_FILE: Final = TensorFormat(
+    "marey-motion-graph", "motion graph", 1, "Give a file that `marey graph build` wrote, or build it again."
+)
+AnyPath = str | os.PathLike[str]
+Tensors = dict[str, NDArray[Any]]
+DATABASE: Final = ("roots", "wxyz", "effort", "torque", "clip", "phase")
+PHASES: Final = ("start", "stop", "kind", "after", "anchor", "feet")
+TRANSITIONS: Final = ("source", "target", "distance")
+WAYS: Final = ("source", "through", "cost", "jump_first", "jump")
+TABLE: Final = ("states", "numbers", "cells", "costs")
+BODY: Final = ("masses", "centres", "inertias")
+SKELETON: Final = ("parents", "offsets", "tips")
+
+
+def save_graph(graph: MotionGraph, path: AnyPath) -> None:
+    """Write a graph that :func:`load_graph` gives back; the same graph makes the same bytes.
+
+    Raises:
+        InputError: the name does not end in `.safetensors`.
+        MissingFileError: the folder does not exist.
+    """
+    write_whole(GRAPH_FILE, Path(path), *_packed(graph))
+
+
+def graph_bytes(graph: MotionGraph) -> bytes:
+    """What :func:`save_graph` writes."""
+    return GRAPH_FILE.pack(*_packed(graph))
+
+
+def load_graph(path: AnyPath) -> MotionGraph:
+    """Read a motion graph.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: the file is damaged, holds something else, or was written by a newer marey.
+    """
+    file = Path(path)
+    tensors, facts = GRAPH_FILE.read(file)
+    try:
+        if facts.get("sha256") != digest(tensors):
+            raise InputError("its numbers are not those that were written")
+        return _restored(tensors, facts)
+    except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise GRAPH_FILE.damaged(file, error) from error
+
+
+def _packed(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
+    database = graph.database
+    tensors: Tensors = {}
+    for prefix, owner, names in _groups(graph):
+        tensors |= {f"{prefix}/{name}": _small(getattr(owner, name)) for name in names}
+    tensors["members/first"], tensors["members/phases"] = _flat(graph.members)
+    facts = {
+        "settings": asdict(graph.settings),
+        "rate_hz": database.rate_hz,
+        "clips": list(database.clips),
+        "behaviours": list(database.behaviours),
+        "classes": [list(planted) for planted in database.classes],
+        "threshold": graph.transitions.threshold,
+        "num_like": graph.transitions.num_like,
+        "size": asdict(graph.size),
+        "tables": {kind: {"axes": list(t.axes), "cell_m": t.cell_m} for kind, t in graph.tables.items()},
+        "body": {"height_m": database.body.height_m, "source": database.body.source},
+        "skeleton": {"name": database.body.skeleton.name, "joints": list(database.body.skeleton.names)},
+        "notes": list(graph.notes),
+    }
+    return tensors, {**facts, "sha256": digest(tensors)}
+
+
+def _groups(graph: MotionGraph) -> list[tuple[str, Any, Sequence[str]]]:
+    """Prefix, owner and names of all arrays of a graph."""
+    database = graph.database
+    return [
+        ("database", database, DATABASE),
+        ("phases", database.phases, PHASES),
+        ("body", database.body, BODY),
+        ("skeleton", database.body.skeleton, SKELETON),
+        ("transitions", graph.transitions, TRANSITIONS),
+        ("ways", graph.ways, WAYS),
+        ("arrays", graph.arrays, GraphArrays._fields),
+        *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
+    ]
+
+
+def _small(array: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in half the room, flags as bytes."""
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8)
+    return array.astype(np.int32) if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
+
+
+def _flat(rows: Sequence[IntArray]) -> tuple[NDArray[Any], NDArray[Any]]:
+    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return first.astype(np.int32), np.concatenate(rows).astype(np.int32)
+
+
+class _Reader:
+    """Arrays of a file, by the kind of number that they hold."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self._tensors = tensors
+
+    def group(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
+        """All arrays under a prefix."""
+        return {name: self._array(f"{prefix}/{name}") for name in names}
+
+    def _array(self, name: str) -> NDArray[Any]:
+        array = self._tensors[name]
+        kinds: Mapping[str, type] = {"u": np.bool_, "i": np.int64, "f": np.float64}
+        out = array.astype(kinds[array.dtype.kind])
+        out.setflags(write=False)
+        return out
+
+
+def _restored(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
+    reader = _Reader(tensors)
+    database = _database(reader, facts)
+    transitions = Transitions(
+        **reader.group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
+    )
+    members = reader.group("members", ("first", "phases"))
+    graph = MotionGraph(
+        settings=GraphSettings(**cast(dict[str, Any], facts["settings"])),
+        database=database,
+        transitions=transitions,
+        ways=Ways(**reader.group("ways", WAYS)),
+        arrays=GraphArrays(**reader.group("arrays", GraphArrays._fields)),
+        members=tuple(np.split(members["phases"], members["first"][1:-1])),
+        tables={kind: _table(reader, kind, about) for kind, about in facts["tables"].items()},
+        size=GraphSize(**facts["size"]),
+        notes=tuple(str(note) for note in facts["notes"]),
+    )
+    check_graph(graph)
+    return graph
+
+
+def _table(reader: _Reader, kind: str, about: Mapping[str, Any]) -> EventTable:
+    first, second = about["axes"]
+    axes = (str(first), str(second))
+    return EventTable(kind, axes, float(about["cell_m"]), **reader.group(f"tables/{kind}", TABLE))
+
+
+def _database(reader: _Reader, facts: Mapping[str, Any]) -> Database:
+    about = facts["skeleton"]
+    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
+    own = facts["body"]
+    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
+    return Database(
+        body=body,
+        rate_hz=float(facts["rate_hz"]),
+        clips=tuple(facts["clips"]),
+        behaviours=tuple(facts["behaviours"]),
+        classes=tuple(tuple(planted) for planted in facts["classes"]),
+        phases=PhaseTable(**reader.group("phases", PHASES)),
+        **_checked(reader.group("database", DATABASE)),
+    )
+
+
+def _checked(arrays: dict[str, Any]) -> dict[str, Any]:
+    for name in ("roots", "wxyz", "effort", "torque"):
+        array: FloatArray = arrays[name]
+        frozen(array, *(None for _ in array.shape), name=name)
+    return arrays
