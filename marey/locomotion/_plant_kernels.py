@@ -38,7 +38,6 @@ from marey.locomotion._plant_columns import (
     NEED,
     REST_T,
     RISEN,
-    ROLL_IN_S,
     SEEN_M,
     SEEN_S,
     SETTLE,
@@ -64,6 +63,7 @@ from marey.locomotion._plant_place_kernels import (
     is_down,
     is_rolling,
     place_foot,
+    roll_in,
     start_easing_out,
 )
 from marey.locomotion._plant_reach_kernels import hip_excess, let_back, let_go, let_leave, lowered
@@ -83,19 +83,20 @@ def guide_foot(
     let_back(row)
     let_leave(row, floor_y)
     ankle_down, toe_down = is_down(row, planted[a], ANKLE_BARRED), is_down(row, planted[t], TOE_BARRED)
-    rolling = is_rolling(row, ankle_down, toe_down, dt)
+    land_a, land_t = row3(landing, a), row3(landing, t)
+    rise = (p_toe[1] if planted[t] else land_t[1]) - (p_ankle[1] if ankle_down else land_a[1])
+    roll_s = roll_in(row, rise)
+    rolling = is_rolling(row, ankle_down, toe_down, roll_s, dt)
     toe_down = toe_down and not rolling
     held = ankle_down or toe_down
     ankle_s = 0.0 if ankle_down else until_s[a]
     toe_s = 0.0 if toe_down else row[WAIT] if rolling else until_s[t]
     if not toe_down and not rolling and toe_s >= ankle_s:
-        toe_s += ROLL_IN_S
+        toe_s += roll_s
     start_easing_out(row, ankle_down, toe_down, min(until_s[a], until_s[t]), options.ease_s)
     f0 = minus(p_toe, p_ankle)
     flat_s = max(max(ankle_s, toe_s), row[SETTLE] if held else 0.0)
-    land_a, land_t = row3(landing, a), row3(landing, t)
     shift_a, shift_t = row3(options.shift, a), row3(options.shift, t)
-    rise = (p_toe[1] if planted[t] else land_t[1]) - (p_ankle[1] if ankle_down else land_a[1])
     f = turn_foot(row, f0, W_ankle, held, min(ankle_s, toe_s), flat_s, rise, options.toe_in[foot], options.ease_s, dt)
     now = plus(p_ankle, get3(row, SHIFT_A))
     begin_plants(row, ankle_down, toe_down, now, f, shift_a, shift_t, floor_y, dt)

@@ -25,6 +25,7 @@ from marey.locomotion._plant_columns import (
     REST_A,
     REST_T,
     RISE,
+    ROLL_IN_M,
     ROLL_IN_S,
     ROLL_S,
     SETTLE,
@@ -202,10 +203,20 @@ def is_down(row: FloatArray, wanted: bool, barred: int) -> bool:
 
 
 @kernel
-def is_rolling(row: FloatArray, ankle_down: bool, toe_down: bool, dt: float) -> bool:
+def roll_in(row: FloatArray, rise: float) -> float:
+    """Time [s] in which a foot rolls down after its toe touched: none if it lands flat, as in a run.
+
+    ``rise`` [m] is how far the raw toe is above the ankle then.
+    """
+    open_m = rise - (row[REST_T] - row[REST_A])
+    return ROLL_IN_S * min(1.0, max(0.0, open_m / (ROLL_IN_M * row[SIZE])))
+
+
+@kernel
+def is_rolling(row: FloatArray, ankle_down: bool, toe_down: bool, roll_s: float, dt: float) -> bool:
     """Whether a foot that stands on its heel still rolls down onto its toe."""
     if not toe_down:
-        row[WAIT] = ROLL_IN_S
+        row[WAIT] = roll_s
     elif row[ALIVE] == 0.0 or row[TOE_HELD] > 0.0 or not ankle_down:
         row[WAIT] = 0.0
     else:
