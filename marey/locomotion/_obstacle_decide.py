@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MEAN_ACCELERATION: Final = 0.5  # [m/s²] a harder run-up is not tried; [Glardon2005]_ §IV.1.2 prints no value
 EDGE_M: Final = 0.015  # [m] between the end of the toe and the obstacle, and behind the heel; feet roll on their tips
-MOST_BEFORE_M: Final = 0.035  # [m] a leap whose feet stay low for longer after the take-off is not taken
+MOST_BEFORE_M: Final = 0.03  # [m] a leap whose feet stay low for longer after the take-off is not taken
 STEP_M: Final = 0.05  # [m] between the lengths of leaps that are tried
 LEAP_S: Final = 0.6  # [s] from the last look at a moving obstacle to the landing
 LONGEST_S: Final = 20.0  # [s] an obstacle that is not met by then is taken where it will be then
