@@ -77,6 +77,13 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
     All ways between two states with one foot planted end at the same place, so nothing is lost. In flight there are
     no transitions, and every flight keeps its own landing.
     """
+    if settings.culling == "one-jump":
+        return _one_jump(database, transitions, settings)
+    return _all_jumps(database, transitions, settings)
+
+
+def _all_jumps(database: Database, transitions: Transitions, settings: GraphSettings) -> Ways:
+    """Cheapest ways of any number of transitions, by Dijkstra's search within each class."""
     from marey.graph._compact_kernels import cheapest_ways
 
     table = database.phases
@@ -104,6 +111,29 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
         first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
     )  # they are written backwards
     return Ways(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
+
+
+def _one_jump(database: Database, transitions: Transitions, settings: GraphSettings) -> Ways:
+    """Cheapest ways with one transition at most: sums of costs before and after it, no search."""
+    table = database.phases
+    cost = pose_costs(database, settings)
+    total = np.concatenate([[0.0], np.cumsum(cost)])
+    phases = np.arange(len(table.start))
+    source = np.concatenate([phases, database.phase[transitions.source]])
+    through = np.concatenate([phases, database.phase[transitions.target]])
+    before = total[transitions.source + 1] - total[table.start[source[len(phases) :]]]
+    onward = total[table.stop[through[len(phases) :]]] - total[transitions.target]
+    jumping = before + transition_costs(database, transitions, settings) + onward
+    costs = np.concatenate([total[table.stop] - total[table.start], jumping])
+    jump = np.concatenate([np.full(len(phases), -1), np.arange(len(transitions.source))])
+    order = np.lexsort((costs, through, source))
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (np.diff(source[order]) != 0) | (np.diff(through[order]) != 0)
+    kept = order[fresh]
+    kept = kept[table.after[through[kept]] >= 0]
+    jumps = jump[kept]
+    first = np.concatenate([[0], np.cumsum(jumps >= 0)])
+    return Ways(source[kept], through[kept], costs[kept], first, jumps[jumps >= 0])
 
 
 def way_poses(database: Database, transitions: Transitions, ways: Ways, way: int) -> list[tuple[int, int]]:

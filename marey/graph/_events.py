@@ -18,8 +18,9 @@ STANDING: Final = "standing"
 """A phase that begins with a slow, upright stance on both feet has this among its contacts."""
 MIN_SPLIT: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
 CROUCH_S: Final = 1.0  # [s] before or after a flight a low hand belongs to the jump
-SLOW_MPS: Final = 0.15  # [m/s] root of somebody who stands
-SLOW_RADPS: Final = 0.6  # [rad/s] and root mean square of the joints
+SLOW_MPS: Final = 0.25  # [m/s] root of somebody who stands
+SLOW_RADPS: Final = 1.0  # [rad/s] and root mean square of the joints
+SETTLED_S: Final = 0.2  # [s] after a body became slow it stands
 UPRIGHT: Final = 0.93  # [-] of the clip's usual root height
 
 
@@ -33,7 +34,8 @@ def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) 
     for frame, event in find_picks(motion, phases, pick_height_m):
         cut = _cut_at(cut, frame, event)
     still = _is_still(motion)
-    return [piece for n, phase in enumerate(cut) for piece in _stand(phase, still, is_first=n == 0)]
+    settled = round(SETTLED_S * motion.rate_hz)
+    return [piece for n, phase in enumerate(cut) for piece in _stand(phase, still, settled, is_first=n == 0)]
 
 
 def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[tuple[int, str]]:
@@ -88,14 +90,14 @@ def _feet(phase: Phase) -> tuple[str, ...]:
     return tuple(name for name in phase.planted if name in ("left", "right"))
 
 
-def _stand(phase: Phase, still: BoolArray, *, is_first: bool) -> list[Phase]:
-    """Cut a double support at the beginning of each time in which the body stands."""
+def _stand(phase: Phase, still: BoolArray, settled: int, *, is_first: bool) -> list[Phase]:
+    """Cut a double support where the body has come to stand, ``settled`` frames after it became slow at most."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
     pieces: list[Phase] = []
     rest = phase
     for start, stop in _runs(still[phase.start : phase.stop]):
-        at = phase.start + (start + stop) // 2
+        at = phase.start + min((start + stop) // 2, start + settled)
         if is_first and start < MIN_SPLIT and not pieces and not _has_event(phase):
             rest = _standing(phase, phase.start)
         elif at - rest.start >= MIN_SPLIT and phase.stop - at >= MIN_SPLIT:

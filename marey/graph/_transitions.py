@@ -10,9 +10,11 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.graph._database import Database
 from marey.graph._distance import PointClouds, blocks, exact_correction, lee_features, squared_distances
+from marey.graph._events import STANDING
 from marey.graph._settings import GraphSettings
 
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
+STOPPING: Final = 2  # phases before and after a stand in which somebody stops or starts
 SAMPLE: Final = 400  # walking poses on which the threshold is set
 
 Found = tuple[IntArray, IntArray, FloatArray]
@@ -96,8 +98,8 @@ class _Finder:
 
     def __init__(self, database: Database, settings: GraphSettings, metric: Metric, threshold: float) -> None:
         self._database, self._settings, self._metric, self._threshold = database, settings, metric, threshold
-        names, labels = np.unique(np.array(database.behaviours), return_inverse=True)
-        self._count, self._behaviour = len(names), labels[database.clip]
+        self._behaviour = pose_behaviours(database)
+        self._count = int(self._behaviour.max()) + 1
         self._found: list[Found] = []
         self._others: list[Found] = []
         self._least = np.inf
@@ -146,6 +148,20 @@ class _Finder:
             what = f"no two poses are nearer than {self._threshold:.3g}; the nearest are {self._least:.3g} apart"
             raise InputError(what, "Raise `density` or `cross`, or add clips")
         return found
+
+
+def pose_behaviours(database: Database) -> IntArray:
+    """Number of the behaviour of each pose ``(P,)``; starting and stopping is a behaviour of its own."""
+    table = database.phases
+    near = np.array([STANDING in planted for planted in database.classes])[table.kind]
+    inner = table.after >= 0
+    for _ in range(STOPPING):
+        ahead, behind = near.copy(), near.copy()
+        ahead[inner] |= near[table.after[inner]]
+        behind[table.after[inner]] |= near[inner]
+        near = ahead | behind
+    labels = np.unique(np.array(database.behaviours), return_inverse=True)[1]
+    return np.unique(2 * labels[database.clip] + near[database.phase], return_inverse=True)[1]
 
 
 def _joined(parts: list[Found]) -> Found:
