@@ -132,11 +132,3 @@ def clear(memory: Memory) -> None:
     memory.table[memory.whole[: memory.num_states, SLOT]] = EMPTY
     memory.counts[:] = 0
     memory.counts[GOAL] = EMPTY
-
-
-def least_open(memory: Memory) -> float:
-    """Least ``g + h`` of what is still to be looked at: no way that was not found can be cheaper."""
-    count = memory.num_states
-    status = memory.whole[:count, STATUS]
-    waiting = (status == OPEN) | (status == INCONSISTENT)
-    return float((memory.real[:count, G] + memory.real[:count, H])[waiting].min(initial=np.inf))

@@ -159,12 +159,12 @@ def announce(
 
 @kernel
 def next_state(
-    whole: IntArray, real: FloatArray, heap: IntArray, keys: FloatArray, counts: IntArray, epsilon: float
+    whole: IntArray, real: FloatArray, heap: IntArray, keys: FloatArray, counts: IntArray, epsilon: float, bound: float
 ) -> int:
-    """Take the most promising open state; EMPTY when none can be better than the goal that was found."""
+    """Take the most promising open state; EMPTY when none can lead to an end below ``bound``."""
     while counts[HEAP] > 0:
         s, key = heap[0], keys[0]
-        if counts[GOAL] != EMPTY and real[counts[GOAL], G] <= key:
+        if bound <= key:
             return EMPTY
         counts[HEAP] = pop(heap, keys, counts[HEAP])
         if whole[s, STATUS] == OPEN and key <= real[s, G] + epsilon * real[s, H] + 1e-12:
@@ -263,12 +263,12 @@ def search(
     real, counts = memory.real, memory.counts
     grid = np.array([world.origin[0], world.origin[1], world.cell])
     for _ in range(budget):
-        s = next_state(memory.whole, real, memory.heap, memory.keys, counts, epsilon)
-        if s == EMPTY:
-            return DONE
         bound = upper
         if counts[GOAL] != EMPTY:
             bound = min(upper, real[counts[GOAL], G])
+        s = next_state(memory.whole, real, memory.heap, memory.keys, counts, epsilon, bound)
+        if s == EMPTY:
+            return DONE
         if real[s, G] + real[s, H] < bound and not expand(
             roads, world, grid, wishes, terms, memory, s, bound, epsilon, is_few
         ):
@@ -278,17 +278,18 @@ def search(
 
 @kernel
 def begin(
-    roads: Roads, world: World2D, terms: Terms, memory: Memory, node: int, place: FloatArray, epsilon: float, last: int
-) -> bool:
+    roads: Roads, world: World2D, terms: Terms, memory: Memory, node: int, met: int, place: FloatArray, epsilon: float,
+    last: int,
+) -> bool:  # fmt: skip
     """Put a state at an anchor into the open list, if an end can be reached from it."""
     grid = np.array([world.origin[0], world.origin[1], world.cell])
     c, si = np.cos(place[2]), np.sin(place[2])
     rx, rz = roads.root[node, 0], roads.root[node, 1]
     x, z = place[0] + c * rx + si * rz, place[1] - si * rx + c * rz
-    h = estimate(world.distance, grid, terms.rate, terms.base, node, 0, x, z)
+    h = estimate(world.distance, grid, terms.rate, terms.base, node, met, x, z)
     if not np.isfinite(h) or not can_stand(roads.feet, world.stand, grid, node, place[0], place[1], c, si):
         return False
-    return add_open(memory, -2 - int(memory.counts[STATES]), node, 0, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
+    return add_open(memory, -2 - int(memory.counts[STATES]), node, met, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
 
 
 @kernel
@@ -320,3 +321,13 @@ def reopen(memory: Memory, epsilon: float) -> None:
             counts[HEAP] = push(heap, keys, counts[HEAP], number, key)
         else:
             whole[number, STATUS] = 0
+
+
+@kernel
+def least_waiting(whole: IntArray, real: FloatArray, count: int) -> float:
+    """Least ``g + h`` of what is still to be looked at: no way that was not found can be cheaper."""
+    least = np.inf
+    for number in range(count):
+        if whole[number, STATUS] == OPEN or whole[number, STATUS] == INCONSISTENT:
+            least = min(least, real[number, G] + real[number, H])
+    return least

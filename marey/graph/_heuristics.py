@@ -1,8 +1,8 @@
 r"""Lower bounds of the cost left, by name; all consistent by construction but the one that says so.
 
-Every bound is a maximum of terms :math:`\lambda d_m(x) + \varphi_m(s)`: ``m`` constraints are met, ``x`` is the place of
-the root and ``s`` the state of the graph. Such a term is consistent if :math:`d_m` falls by no more than the stretched
-length :math:`\ell(e)` along an edge, and :math:`\varphi_m(s) \le c(e) - \lambda \ell(e) + \varphi_m(t)`.
+Every bound is a maximum of terms :math:`\lambda d_m(x) + \varphi_m(s)`: ``m`` constraints are met, ``x`` is the place
+of the root and ``s`` the state of the graph. Such a term is consistent if :math:`d_m` falls by no more than the
+stretched length :math:`\ell(e)` along an edge, and :math:`\varphi_m(s) \le c(e) - \lambda \ell(e) + \varphi_m(t)`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from marey.graph._ground import CELL_M, Ground
 
 HEURISTICS: Final = ("euclid", "2d", "graph", "combined", "cycle", "unrepaired")
 SHARES: Final = (0.0, 0.6, 0.97)  # of the rate of the cheapest cycle, at which potentials are taken
-ZIGZAG: Final = 1.083  # [-] slope of a linear interpolant of values that differ by their distance at most
+ZIGZAG: Final = float(np.sqrt(2.0))  # [-] slope of an interpolant of values that differ by their distance at most
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
 PICKS: Final = (1, 2)
 
@@ -35,7 +35,7 @@ def stretched(way_m: FloatArray) -> FloatArray:
 
     The field holds values at centres of cells of size :math:`\Delta`, which differ by no more than their distance; in
     between it is linear in each direction. Coupling the four corners of one place with those of the other gives
-    :math:`\sqrt{a^2 + \Delta^2}`, and the slope inside a cell is at most 1.083.
+    :math:`\sqrt{a^2 + \Delta^2}`, and the slope inside a cell is at most the square root of two.
     """
     return np.minimum(ZIGZAG * way_m, np.sqrt(way_m * way_m + CELL_M**2))
 

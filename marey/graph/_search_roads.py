@@ -12,8 +12,9 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.graph._ara import Memory, Roads, clear, new_memory
-from marey.graph._graph import GraphArrays
+from marey.graph._graph import GraphArrays, MotionGraph
 from marey.graph._heuristics import Rates, diverse_first, measure_rates
+from marey.graph._search_pairs import Blends, lay_out_pairs
 
 CAPACITY: Final = 2_000_000  # search states
 STAND_MPS: Final = 0.35  # [m/s] where the clips have no such state, double support at most so fast will do
@@ -29,6 +30,7 @@ class Ready:
     source: object  # what it was made of
     roads: Roads
     rates: Rates
+    blends: Blends | None = None  # what its edges are blends of; None: edges of the graph
 
 
 _ready: list[Ready] = []
@@ -36,18 +38,26 @@ _spare: list[Memory] = []
 _lock = threading.Lock()
 
 
-def ready(arrays: GraphArrays) -> Ready:
-    """The graph of some arrays, made ready when it is first asked for."""
+def ready(graph: MotionGraph, k: int = 1) -> Ready:
+    """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for."""
     with _lock:
         for known in _ready:
-            if known.source is arrays:
+            if known.source is graph.arrays and (known.blends is not None) == (k == 2):
                 return known
-    roads = roads_of(arrays, standing(arrays))
-    made = Ready(arrays, roads, measure_rates(roads, arrays.arc))
+    made = _made(graph, k)
     with _lock:
         _ready.append(made)
         del _ready[:-KEPT]
     return made
+
+
+def _made(graph: MotionGraph, k: int) -> Ready:
+    arrays = graph.arrays
+    if k == 1:
+        roads = roads_of(arrays, standing(arrays))
+        return Ready(arrays, roads, measure_rates(roads, arrays.arc))
+    roads, arc, blends = lay_out_pairs(graph, ready(graph).roads)
+    return Ready(arrays, roads, measure_rates(roads, arc), blends)
 
 
 def roads_of(arrays: GraphArrays, stands: BoolArray) -> Roads:

@@ -29,6 +29,7 @@ class Wish:
     hands: int = 0
     length_m: float = 0.0
     rise_m: float = 0.0
+    span_m: float = 0.0  # from foot to foot, without which a jump cannot be: rivers
     is_stop: bool = False
     hold_s: float = 0.0
     name: str = "goal"
@@ -72,10 +73,10 @@ def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float) -> Wish:
     return Wish(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
 
 
-def longest_step(roads: Roads) -> float:
-    """How far [m] a foot of the graph is put from the one before, without a flight."""
-    ground = roads.flight[:, 0] == 0.0
-    return float(np.linalg.norm(roads.delta[ground, :2], axis=1).max(initial=0.0))
+def longest_step(roads: Roads, *, in_flight: bool = False) -> float:
+    """How far [m] a foot of the graph is put from the one before, without a flight or with one."""
+    chosen = (roads.flight[:, 0] > 0.0) == in_flight
+    return float(np.linalg.norm(roads.delta[chosen, :2], axis=1).max(initial=0.0))
 
 
 def _with_jumps(sketch: Sketch, wishes: list[Wish], step_m: float) -> list[Wish]:
@@ -87,9 +88,9 @@ def _with_jumps(sketch: Sketch, wishes: list[Wish], step_m: float) -> list[Wish]
         crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _crossings(leg, river)]
         for _, river, place in sorted(crossed, key=lambda c: c[0]):
             if _needs_jump(sketch, river, place, step_m, [*found, wish]):
-                length = river.width_m
                 there = (float(place[0]), 0.0, float(place[1]))
-                found.append(Wish(JUMP, there, JUMP_TOL_M + 0.5 * sketch.corridor_m, length_m=length, name="river"))
+                near, span = JUMP_TOL_M + 0.5 * sketch.corridor_m, river.width_m + 2.0 * FOOT_M
+                found.append(Wish(JUMP, there, near, span_m=span, name="river"))
         found.append(wish)
         at = leg[-1]
     return found
@@ -167,7 +168,8 @@ def check_ground(sketch: Sketch, ground: Ground, wishes: tuple[Wish, ...]) -> Fa
 def check_parameters(roads: Roads, goals: Goals, wishes: tuple[Wish, ...]) -> Failure | None:
     """Whether the graph has, for every constraint, an event that could meet it."""
     for layer, wish in enumerate(wishes):
-        if wish.kind == REACH or meeting_edges(roads, goals, layer).any():
+        spans = wish.span_m == 0.0 or longest_step(roads, in_flight=True) >= wish.span_m
+        if wish.kind == REACH or (spans and meeting_edges(roads, goals, layer).any()):
             continue
         loose = goals._replace(tolerance=goals.tolerance + 1e9, length=0.0 * goals.length, rise=0.0 * goals.rise)
         if not meeting_edges(roads, loose, layer).any():
@@ -185,6 +187,11 @@ def _nearest(roads: Roads, wish: Wish) -> str:
             "move it there, raise the tolerance, use k = 2, or add clips"
         )
     flights = roads.flight[roads.flight[:, 0] > 0.0]
+    if wish.span_m > 0.0:
+        longest = longest_step(roads, in_flight=True) - 2.0 * FOOT_M
+        return (
+            f"the clips jump over {longest:.2f} m of water at most: add clips, make the river narrower, or put stones"
+        )
     return (
         f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "
         f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or ask for less"

@@ -1,0 +1,161 @@
+"""A sketch on a graph, ready to be searched; and the ways that are found."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Goals, Memory, Terms, World2D
+from marey.graph._graph import composed, relative
+from marey.graph._ground import CELL_M, Ground
+from marey.graph._heuristics import bounds, lay_out
+from marey.graph._search_result import Step
+from marey.graph._search_roads import Ready
+from marey.graph._sketch import Failure, Wish, as_goals, check_ground, check_parameters, check_route, compile_sketch
+from marey.world import Sketch
+
+
+class Cancel(Protocol):
+    """Something that can be set to stop a search, as ``threading.Event``."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time, and who may stop it."""
+
+    begin: float
+    budget_s: float
+    cancel: Cancel | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self.begin
+
+    @property
+    def stopped(self) -> str:
+        """Why to stop, if so."""
+        if self.cancel is not None and self.cancel.is_set():
+            return "CANCELLED"
+        return "TIMEOUT" if self.seconds >= self.budget_s else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A sketch on a graph."""
+
+    made: Ready
+    sketch: Sketch
+    wishes: tuple[Wish, ...]
+    goals: Goals
+    world: World2D
+    terms: Terms
+    rows: FloatArray  # (L, 10) the goals
+
+    @classmethod
+    def of(
+        cls,
+        made: Ready,
+        sketch: Sketch,
+        heuristic: str,
+        pick_tolerance_m: float | None = None,
+        until: int | None = None,
+    ) -> Problem | Failure:
+        """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
+        roads, ground = made.roads, Ground.of(sketch)
+        wishes = compile_sketch(sketch, roads, pick_tolerance_m=pick_tolerance_m)[:until]
+        goals = as_goals(wishes)
+        failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
+        if failure is not None:
+            return failure
+        layers = lay_out(roads, goals, ground)
+        failure = check_route(ground, sketch, layers)
+        if failure is not None:
+            return failure
+        distance, terms = bounds(heuristic, roads, made.rates, goals, ground, layers)
+        world = World2D(ground.origin, CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
+        return cls(made, sketch, wishes, goals, world, terms, goals.rows())
+
+    def starts(self) -> list[tuple[int, FloatArray]]:
+        """States in which one may begin, and their anchors with the root at the start of the sketch."""
+        x, z = self.sketch.start.position
+        heading = self.sketch.start.heading_deg
+        yaw = self._towards() if heading is None else float(np.deg2rad(heading))
+        frame = np.array([x, z, yaw])
+        nodes = np.flatnonzero(self.made.roads.stands)
+        return [(int(n), composed(frame, relative(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
+
+    def _towards(self) -> float:
+        path, start = self.sketch.path, self.sketch.start.position
+        if path is not None:
+            return float(path.heading_at(path.nearest(start)[0]))
+        place = self.wishes[0].place
+        return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
+
+
+class Way(NamedTuple):
+    """A way from a start to the end."""
+
+    made: Ready  # on which it was found
+    nodes: IntArray  # (n + 1,)
+    places: FloatArray  # (n + 1, 3) anchors
+    met: IntArray  # (n + 1,) constraints met
+    edges: IntArray  # (n,)
+    cost: float
+
+    @classmethod
+    def of(cls, made: Ready, memory: Memory) -> Way:
+        """The cheapest way that a search has found."""
+        chain = memory.chain()
+        rows = memory.whole[chain]
+        places = memory.real[chain][:, : YAW + 1]
+        return cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
+
+    def then(self, other: Way) -> Way:
+        """This way and one that begins where it ends."""
+        return Way(
+            self.made,
+            np.concatenate([self.nodes, other.nodes[1:]]),
+            np.concatenate([self.places, other.places[1:]]),
+            np.concatenate([self.met, other.met[1:]]),
+            np.concatenate([self.edges, other.edges]),
+            self.cost + other.cost,
+        )
+
+    @property
+    def met_at(self) -> tuple[int, ...]:
+        """Steps at whose ends constraints were met."""
+        return tuple(n for n, (a, b) in enumerate(pairwise(self.met.tolist())) if b > a)
+
+    def steps(self, wishes: tuple[Wish, ...]) -> tuple[Step, ...]:
+        """Edges, what they are blends of, and where they begin."""
+        blends, edges = self.made.blends, self.edges
+        a, c = (edges, edges) if blends is None else (blends.a[edges], blends.c[edges])
+        w = np.ones(len(edges)) if blends is None else blends.weight[edges]
+        hold = np.zeros(len(edges))
+        for wish, step in zip(wishes, self.met_at, strict=True):
+            hold[step] = wish.hold_s
+        return tuple(
+            Step(int(a[n]), int(c[n]), float(w[n]), self.places[n].copy(), float(hold[n])) for n in range(len(edges))
+        )
+
+    def errors(self, wishes: tuple[Wish, ...]) -> tuple[float, ...]:
+        """Distance [m] at which each constraint was met: of the hand for picks, else of the root."""
+        roads = self.made.roads
+        found: list[float] = []
+        for wish, step in zip(wishes, self.met_at, strict=True):
+            node, place = self.nodes[step + 1], self.places[step + 1]
+            hand = roads.hand[node] if wish.kind == PICK else np.array([roads.root[node, 0], 0.0, roads.root[node, 1]])
+            at = composed(place, np.array([hand[0], hand[2], 0.0]))
+            rise = hand[1] - wish.place[1] if wish.kind == PICK else 0.0
+            found.append(float(np.linalg.norm([at[0] - wish.place[0], rise, at[1] - wish.place[2]])))
+        return tuple(found)

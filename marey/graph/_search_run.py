@@ -1,0 +1,188 @@
+"""Anytime search: constraint by constraint for a first way, then over all of them for the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.graph._ara import (
+    DONE,
+    EMPTY,
+    EXPANSIONS,
+    FULL,
+    MET,
+    RUNNING,
+    VIOLATIONS,
+    H,
+    Memory,
+    clear,
+)
+from marey.graph._search_problem import Clock, Problem, Way
+from marey.graph._search_result import Solution
+
+FEW_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
+FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
+LOOK_S: Final = 0.03  # [s] between two looks
+STAGE_SHARE: Final = 0.3  # of the budget that may go into ways found constraint by constraint
+OnSolution = Callable[[Solution], bool | None]
+
+
+class Run:
+    """One anytime search on one graph."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        memory: Memory,
+        clock: Clock,
+        on_solution: OnSolution | None,
+        *,
+        k: int = 1,
+        best: Way | None = None,
+        history: Sequence[Solution] = (),
+        few: bool = True,
+    ) -> None:
+        self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
+        self.best, self.history, self.few = best, list(history), few
+        self.proved, self.stopped, self.expansions, self.violations = np.inf, "", 0, 0
+        self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
+
+    @property
+    def cost(self) -> float:
+        """Of the best way so far."""
+        return np.inf if self.best is None else self.best.cost
+
+    def go(self, schedule: Sequence[float]) -> None:
+        """Search with one epsilon after the other."""
+        if len(self.problem.wishes) > 1:
+            self._by_stages(schedule)
+        if not self.done and not self.stopped:
+            self._all_at_once(schedule)
+        self._count()
+
+    def _by_stages(self, schedule: Sequence[float]) -> None:
+        """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
+        share = Clock(self.clock.begin, STAGE_SHARE * self.clock.budget_s + 0.5 * self.clock.seconds, self.clock.cancel)
+        for epsilon in schedule:
+            way = self._chained(epsilon, share)
+            if way is None:
+                break
+            if way.cost < self.cost:
+                self.best = way
+                self._tell(epsilon, min(self.proved, way.cost / max(self._low, 1e-300)))
+            if self.done or self.stopped:
+                break
+        self.stopped = self.clock.stopped
+
+    def _chained(self, epsilon: float, clock: Clock) -> Way | None:
+        """One way for each constraint, joined; None if one was not found in time."""
+        whole: Way | None = None
+        for layer in range(len(self.problem.wishes)):
+            clear(self.memory)
+            starts = self.problem.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
+            self._begin(starts, layer, epsilon, layer + 1)
+            if layer == 0:
+                self._low = self._least()
+            upper = self.cost - (0.0 if whole is None else whole.cost)
+            self._settle(epsilon, layer + 1, upper, clock)
+            self.expansions += int(self.memory.counts[EXPANSIONS])
+            self.memory.counts[EXPANSIONS] = self.memory.counts[VIOLATIONS] = 0  # stages end before the estimate does
+            if self.memory.goal == EMPTY:
+                return None
+            way = Way.of(self.problem.made, self.memory)
+            whole = way if whole is None else whole.then(way)
+        return whole
+
+    def _all_at_once(self, schedule: Sequence[float]) -> None:
+        """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
+        from marey.graph._ara_kernels import reopen
+
+        clear(self.memory)
+        count = len(self.problem.wishes)
+        self._begin(self.problem.starts(), 0, schedule[0], count)
+        for number, epsilon in enumerate(schedule):
+            if number:
+                reopen(self.memory, epsilon)
+            is_settled = self._settle(epsilon, count, self.cost, self.clock)
+            self._take(epsilon, is_settled=is_settled)
+            if self.done or not is_settled or self.best is None:
+                break
+
+    def _begin(self, starts: list[tuple[int, FloatArray]], met: int, epsilon: float, last: int) -> None:
+        from marey.graph._ara_kernels import begin
+
+        p = self.problem
+        for node, place in starts:
+            begin(p.made.roads, p.world, p.terms, self.memory, node, met, place, epsilon, last)
+
+    def _settle(self, epsilon: float, last: int, upper: float, clock: Clock) -> bool:
+        """Search until nothing better can be within this epsilon; false when stopped."""
+        from marey.graph._ara_kernels import search
+
+        p, state = self.problem, RUNNING
+        is_few = self.few and epsilon < FEW_BELOW
+        while state == RUNNING:
+            if clock.stopped:
+                self.stopped = self.clock.stopped
+                return False
+            before = time.perf_counter()
+            state = search(
+                p.made.roads, p.world, p.rows[:last], p.terms, self.memory, upper, epsilon, is_few, self._chunk
+            )
+            self._adapt(time.perf_counter() - before)
+        self.stopped = "MEMORY" if state == FULL else ""
+        return state == DONE
+
+    def _least(self) -> float:
+        """Least cost that a way can have which was not found yet."""
+        from marey.graph._ara_kernels import least_waiting
+
+        return least_waiting(self.memory.whole, self.memory.real, self.memory.num_states)
+
+    def _adapt(self, seconds: float) -> None:
+        """So many expansions that the clock is looked at in time; this changes nothing that is found."""
+        factor = float(np.clip(LOOK_S / max(seconds, 1e-6), 0.5, 2.0))
+        self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
+
+    def _take(self, epsilon: float, *, is_settled: bool) -> None:
+        """Keep what was found, with the bound that is proved."""
+        if self.memory.goal_cost < self.cost:
+            self.best = Way.of(self.problem.made, self.memory)
+        if self.best is None:
+            return
+        least = min(self._least(), self.cost)
+        proved = self.cost / max(least, 1e-300)
+        self._tell(epsilon, min(epsilon, proved) if is_settled else proved)
+
+    def _tell(self, epsilon: float, proved: float) -> None:
+        """Write down the best way and tell of it."""
+        self.proved = max(1.0, min(proved, self.proved))
+        expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
+        found = Solution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k)
+        self.history.append(found)
+        stop = self.on_solution is not None and bool(self.on_solution(found))
+        self.done = stop or self.proved <= 1.0
+
+    def _count(self) -> None:
+        """Add up what the last search did, and how far it got."""
+        counts, count = self.memory.counts, self.memory.num_states
+        self.expansions += int(counts[EXPANSIONS])
+        self.violations += int(counts[VIOLATIONS])
+        met = self.memory.whole[:count, MET]
+        most = int(met.max(initial=0))
+        self._got = most, float(self.memory.real[:count, H][met == most].min(initial=np.inf))
+        counts[EXPANSIONS] = counts[VIOLATIONS] = 0
+
+    def advice(self, code: str) -> str:
+        """What would help when there is no way."""
+        done, left = self._got
+        wishes = self.problem.wishes
+        wish = wishes[min(done, len(wishes) - 1)]
+        got = f"{done} of {len(wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
+        more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
+        first = more.get(code, "this graph has no way for the sketch")
+        return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"
