@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from marey.lie import SO3
     from marey.models import PCA, PGA, load_model
     from marey.motion import Motion, detect_contacts
+    from marey.pipeline._motion import synthesize
     from marey.skeleton import HUMAN, Pose, Skeleton
     from marey.spacetime import optimize
+    from marey.world import Sketch, World
 
 __version__ = "0.1.0"
 
@@ -40,6 +42,9 @@ _HOMES = {
     "detect_contacts": "marey.motion",
     "load": "marey.io",
     "optimize": "marey.spacetime",
+    "Sketch": "marey.world",
+    "World": "marey.world",
+    "synthesize": "marey.pipeline._motion",
     "retarget": "marey.kinematics",
     "save": "marey.io",
 }
@@ -60,6 +65,7 @@ _ROOMS = frozenset(
         "motion",
         "numerics",
         "picture",
+        "pipeline",
         "samples",
         "skeleton",
         "spacetime",
@@ -82,6 +88,8 @@ __all__ = [
     "PointTask",
     "Pose",
     "Skeleton",
+    "Sketch",
+    "World",
     "compress",
     "decompress",
     "detect_contacts",
@@ -92,6 +100,7 @@ __all__ = [
     "samples",
     "save",
     "solve_ik",
+    "synthesize",
 ]
 
 

@@ -5,7 +5,7 @@ from marey.graph._build_jobs import BuildCancelledError
 from marey.graph._database import Database, PhaseTable, prepare
 from marey.graph._file import graph_bytes, load_graph, save_graph
 from marey.graph._graph import GraphArrays, GraphSize, MotionGraph
-from marey.graph._rebuild import rebuild
+from marey.graph._rebuild import rebuild, rebuild_for
 from marey.graph._report import EventReach, GraphReport, graph_report, transitions_per_s
 from marey.graph._search import SearchResult, Solution, search_graph
 from marey.graph._settings import GraphSettings
@@ -32,6 +32,7 @@ __all__ = [
     "load_graph",
     "prepare",
     "rebuild",
+    "rebuild_for",
     "register_event",
     "save_graph",
     "search_graph",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Final
 
 from marey.base import InputError
@@ -71,3 +72,14 @@ class Sketch:
         for event in self.events:
             if event.object is not None:
                 self.world.object(event.object)
+
+    @classmethod
+    def load(cls, path: str | FilePath) -> Sketch:
+        """Read a sketch from a TOML file.
+
+        Raises:
+            FormatError: the file is no TOML or breaks the schema; the message names file and line.
+        """
+        from marey.world._toml import load_sketch
+
+        return load_sketch(path)

@@ -1,0 +1,150 @@
+"""Planted feet of a rebuilt motion: each stands in one place from its landing to its leaving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.graph._rebuild_track import SIDES, Track
+from marey.kinematics import Limb, solve_two_bone
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, contact_positions
+from marey.skeleton import contact_points
+
+STRETCH: Final = 0.9995  # [-] of a leg that holds its plant
+STRAIGHT: Final = 0.998  # [-] straightest that the root's height leaves a leg
+BENT: Final = 0.985  # [-] a leg that was not as straight as this before may become so
+LOWER_S: Final = 0.15  # [s] over which the root goes down so that a leg reaches
+MOST_DOWN_M: Final = 0.05  # [m]
+LOWEST: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
+HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
+LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
+STILL_M: Final = 0.002  # [m] a frame at 30 Hz: a point of a planted foot that moves more does not touch
+LOW_M: Final = 0.01  # [m] and one that is higher
+UP: Final = np.array([0.0, 1.0, 0.0])
+
+
+def pins(track: Track) -> FloatArray:
+    """One place for each stance of each foot ``(F, 2, 3)``: the mean of where it is while poses are placed by it.
+
+    NaN while in the air. A stance in which a foot never is the anchor stands where it stood first.
+    """
+    held = np.full_like(track.plants, np.nan)
+    for foot in range(2):
+        for start, stop in runs(~np.isnan(track.plants[:, foot, 0])):
+            own = np.arange(start, stop)
+            placed = own[track.is_anchor[own, foot]]
+            places = track.plants[placed if len(placed) else own[:1], foot]
+            places = np.concatenate([places[:, :2], np.unwrap(places[:, 2:], axis=0)], axis=1)
+            held[own, foot] = places.mean(axis=0)
+    return held
+
+
+def pinned(motion: Motion, places: FloatArray) -> Motion:
+    """Hold planted feet at ``places`` (F, 2, 3) and on the ground; all other feet above it.
+
+    What a foot is carried by goes from that of one stance to that of the next during the swing, by a cubic step. Legs
+    follow; the root comes down by some centimetres where a leg would not reach. The result has the contact track of
+    what is shown in place.
+    """
+    targets = [_foot_targets(motion, side, places[:, n]) for n, side in enumerate(SIDES)]
+    held = _lowered(motion, [ankles for ankles, _ in targets])
+    for side, (ankles, turns) in zip(SIDES, targets, strict=True):
+        limb = Limb.named(motion.skeleton, f"{side}_leg")
+        _, frames = held.joint_frames()
+        held = solve_two_bone(held, limb, ankles, end_rotations=turns @ frames[:, limb.end], stretch=STRETCH).motion
+    return replace(held, contacts=contacts_of(held, places))
+
+
+def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatArray, SO3]:
+    """Where the ankle goes ``(F, 3)`` and the turn of the foot about the vertical."""
+    heel, ball = _sole(motion, side)
+    ankle = motion.joint_positions()[:, Limb.named(motion.skeleton, f"{side}_leg").end]
+    planted = ~np.isnan(places[:, 0])
+    along = (ball - heel) * [1.0, 0.0, 1.0]
+    length = np.linalg.norm(along, axis=1)
+    level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
+    off = (places[:, 2] - np.arctan2(along[:, 0], along[:, 2]) + np.pi) % (2.0 * np.pi) - np.pi
+    yaw = stepped(np.where(level, off, 0.0)[:, None], level)
+    turn = SO3.exp(yaw * UP)
+    low = ball[:, 1] + np.minimum(0.0, (heel - ball)[:, 1])
+    shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
+    shift = stepped(np.where(planted[:, None], shift, 0.0), planted)
+    down = stepped(-low[:, None], _flat(low, planted))[:, 0]
+    shift[:, 1] = np.maximum(down, -low)
+    return turn @ (ankle - ball) + ball + shift, turn
+
+
+def _flat(low: FloatArray, planted: BoolArray) -> BoolArray:
+    """Frames of each stance in which the foot is about as low as it gets; in the others it lands or leaves."""
+    flat = np.zeros_like(planted)
+    for start, stop in runs(planted):
+        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], LOWEST) + HOVER_M
+    return flat
+
+
+def _sole(motion: Motion, side: str) -> tuple[FloatArray, FloatArray]:
+    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
+    return points[:, names.index(f"{side}_heel")], points[:, names.index(f"{side}_toe")]
+
+
+def _lowered(motion: Motion, ankles: list[FloatArray]) -> Motion:
+    """The clip with its root lower where a leg is too short for its ankle, with time to go down and up."""
+    positions, down = motion.joint_positions(), np.zeros(motion.num_frames)
+    for side, goals in zip(SIDES, ankles, strict=True):
+        limb = Limb.named(motion.skeleton, f"{side}_leg")
+        hip, ankle = positions[:, limb.upper], positions[:, limb.end]
+        chain = positions[0, [limb.upper, limb.middle, limb.end]]
+        length = float(np.linalg.norm(np.diff(chain, axis=0), axis=1).sum())
+        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), BENT * length, STRAIGHT * length)
+        apart = hip - goals
+        room = np.maximum(reach**2 - apart[:, 0] ** 2 - apart[:, 2] ** 2, 0.0)
+        down = np.maximum(down, apart[:, 1] - np.sqrt(room))
+    down = _eased(np.clip(down, 0.0, MOST_DOWN_M), LOWER_S * motion.rate_hz)
+    return replace(motion, root_positions=motion.root_positions - down[:, None] * UP)
+
+
+def _eased(values: FloatArray, reach: float) -> FloatArray:
+    """A smooth curve above ``values`` (F,): the highest within ``reach`` frames, averaged over as many."""
+    half = max(1, round(reach))
+    padded = np.pad(values, half, mode="edge")
+    high = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1).max(axis=1)
+    window = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
+    again = np.lib.stride_tricks.sliding_window_view(np.pad(high, half, mode="edge"), 2 * half + 1)
+    return again @ (window / window.sum())
+
+
+def contacts_of(motion: Motion, places: FloatArray) -> Contacts:
+    """Heels and toes of planted feet that are on the ground and stay in place."""
+    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
+    steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
+    touching = (steps < STILL_M * min(1.0, 30.0 / motion.rate_hz)) & (points[:, :, 1] < LOW_M)
+    active = np.zeros((motion.num_frames, len(names)), dtype=bool)
+    for n, side in enumerate(SIDES):
+        for part in ("heel", "toe"):
+            number = names.index(f"{side}_{part}")
+            active[:, number] = touching[:, number] & ~np.isnan(places[:, n, 0])
+    return Contacts(names, active)
+
+
+def stepped(values: FloatArray, known: BoolArray) -> FloatArray:
+    """Fill gaps ``(F, k)`` by a cubic step between the values at their ends; hold the first and last known value."""
+    at = np.flatnonzero(known)
+    if not len(at):
+        return np.zeros_like(values)
+    frames = np.arange(len(values))
+    after = np.clip(np.searchsorted(at, frames), 0, len(at) - 1)
+    low, high = at[np.where(frames < at[after], np.maximum(after - 1, 0), after)], at[after]
+    u = np.clip((frames - low) / np.maximum(high - low, 1), 0.0, 1.0)[:, None]
+    step = u * u * (3.0 - 2.0 * u)
+    return (1.0 - step) * values[low] + step * values[high]
+
+
+def runs(on: BoolArray) -> list[tuple[int, int]]:
+    """Ranges of frames in which a flag is set."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

@@ -1,0 +1,121 @@
+"""Hands brought exactly to what they pick up or put down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, MotionGraph, composed
+from marey.graph._search_result import SearchResult
+from marey.kinematics import PointTask, solve_ik
+from marey.lie import SO3
+from marey.motion import Motion, contact_positions
+from marey.skeleton import Skeleton, contact_points
+from marey.world import Event, Sketch
+
+EASE_S: Final = 0.4  # [s] over which a hand leaves its own way, and comes back to it
+NEAR_M: Final = 0.5  # [m] a pick farther off than this is for something else (hands of blends are elsewhere)
+HANDS: Final = {PICK_LEFT: "left_hand", PICK_RIGHT: "right_hand"}
+FINE_M: Final = 1e-4  # [m] to which inverse kinematics goes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """A hand that shall be somewhere at a frame."""
+
+    frame: int
+    hand: str  # "left_hand", "right_hand", or "" for the nearer one
+    target: FloatArray  # (3,) [m]
+
+
+def refine_reaches(motion: Motion, reaches: Sequence[Reach]) -> tuple[Motion, tuple[float, ...]]:
+    """Bring hands to their targets by arm and spine; legs and root stay ([Safonova2006]_ A22).
+
+    The pose of each frame is found by inverse kinematics; its change is eased in and out around the frame.
+
+    Returns:
+        The motion, and how far [m] each hand is from its target in it.
+    """
+    for reach in reaches:
+        motion = _refined(motion, reach)
+    return motion, tuple(reach_error(motion, reach) for reach in reaches)
+
+
+def reach_error(motion: Motion, reach: Reach) -> float:
+    """Distance [m] of a hand from its target."""
+    return _nearest(motion, reach)[1]
+
+
+def _nearest(motion: Motion, reach: Reach) -> tuple[str, float]:
+    names = contact_points(motion.skeleton).names
+    points = contact_positions(motion[reach.frame : reach.frame + 1])[0]
+    hands = [reach.hand] if reach.hand else [name for name in ("left_hand", "right_hand") if name in names]
+    away = [float(np.linalg.norm(points[names.index(hand)] - reach.target)) for hand in hands]
+    best = int(np.argmin(away))
+    return hands[best], away[best]
+
+
+def _refined(motion: Motion, reach: Reach) -> Motion:
+    hand, away = _nearest(motion, reach)
+    if away < FINE_M:
+        return motion
+    points = contact_points(motion.skeleton)
+    number = points.index(hand)
+    task = PointTask(int(points.joints[number]), reach.target, point=points.offsets[number])
+    start = motion[reach.frame]
+    found = solve_ik(
+        motion.skeleton, [task], start=start, root="fixed", frozen_joints=_not_above(motion.skeleton, task.joint),
+        tolerance_m=FINE_M, on_failure="return",
+    )  # fmt: skip
+    change = (motion.rotations[reach.frame].inverse() @ found.pose.rotations).log()
+    away = np.abs(np.arange(motion.num_frames) - reach.frame) / (EASE_S * motion.rate_hz)
+    u = np.clip(away, 0.0, 1.0)
+    weight = 1.0 - u * u * (3.0 - 2.0 * u)
+    return replace(motion, rotations=motion.rotations @ SO3.exp(weight[:, None, None] * change))
+
+
+def _not_above(skeleton: Skeleton, joint: str | int) -> list[int]:
+    """Joints that are not on the chain from a joint up to the child of the root."""
+    chain, at = set[int](), int(joint)
+    while at > 0:
+        chain.add(at)
+        at = int(skeleton.parents[at])
+    return [j for j in range(1, skeleton.num_joints) if j not in chain]
+
+
+def find_reaches(graph: MotionGraph, result: SearchResult, frames: Sequence[int], sketch: Sketch) -> list[Reach]:
+    """What hands reach for in a way, by the picks and places of its sketch; ``frames`` are those of its constraints."""
+    wanted = [_target(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
+    found: list[Reach] = []
+    for step, frame in zip(result.met, frames, strict=True):
+        event = int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]])
+        if len(found) < len(wanted) and event in HANDS and _is_near(graph, result, step, wanted[len(found)]):
+            found.append(Reach(frame, HANDS[event], wanted[len(found)]))
+    return found
+
+
+def own_reaches(graph: MotionGraph, result: SearchResult, motion: Motion, frames: Sequence[int]) -> list[Reach]:
+    """Where hands are at the picks of a way, in a motion whose legs were not changed yet."""
+    points, names = contact_positions(motion), contact_points(motion.skeleton).names
+    events = [int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]]) for step in result.met]
+    return [
+        Reach(frame, HANDS[event], points[frame, names.index(HANDS[event])])
+        for event, frame in zip(events, frames, strict=True)
+        if event in HANDS
+    ]
+
+
+def _target(sketch: Sketch, event: Event) -> FloatArray:
+    if event.kind == "place" and event.to is not None:
+        return np.array(event.to)
+    return np.array(sketch.world.object(event.object or "").position)
+
+
+def _is_near(graph: MotionGraph, result: SearchResult, step: int, target: FloatArray) -> bool:
+    x, y, z = graph.arrays.hand[graph.arrays.target[result.steps[step].edge]]
+    at = composed(result.places[step + 1], np.array([x, z, 0.0]))
+    return float(np.linalg.norm([at[0] - target[0], y - target[1], at[1] - target[2]])) < NEAR_M

@@ -1,0 +1,19 @@
+"""From sketches to motions, whole: the engine is chosen, the motion checked; one sketch or thousands."""
+
+from marey.pipeline._batch import BatchReport, run_batch
+from marey.pipeline._job import BatchItem, BatchJob
+from marey.pipeline._measure import SketchCheck, check_motion
+from marey.pipeline._synthesize import ENGINES, SynthesisResult, choose_engine, synthesize
+
+__all__ = [
+    "ENGINES",
+    "BatchItem",
+    "BatchJob",
+    "BatchReport",
+    "SketchCheck",
+    "SynthesisResult",
+    "check_motion",
+    "choose_engine",
+    "run_batch",
+    "synthesize",
+]

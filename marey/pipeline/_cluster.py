@@ -1,0 +1,61 @@
+"""Jobs on a Dask cluster; the scheduler gives those of a worker that died to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from marey.base import InputError, MissingExtraError
+from marey.pipeline._job import BatchItem, BatchJob, run_job, store
+
+RETRIES: Final = 3  # of a job that fails on its worker
+WAIT_S: Final = 10  # [s] for the scheduler to answer
+
+
+def on_cluster(
+    jobs: Sequence[BatchJob], folder: Path, address: str, on_link: Callable[[str], None] | None
+) -> Generator[BatchItem]:
+    """Run jobs on a cluster and write here what comes back; workers need no common disk.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        InputError: nobody answers at the address.
+    """
+    dask = _dask()
+    with _client(dask, address) as client:
+        if on_link is not None:
+            on_link(str(client.dashboard_link))
+        graphs = {path: client.scatter(Path(path).read_bytes(), broadcast=True) for path in _graph_files(jobs)}
+        futures = {
+            client.submit(run_job, job, graphs.get(job.graph or ""), pure=False, retries=RETRIES): job for job in jobs
+        }
+        for future in dask.as_completed(list(futures)):
+            yield _taken(future, futures[future], folder)
+
+
+def _taken(future: Any, job: BatchJob, folder: Path) -> BatchItem:
+    try:
+        report, data = future.result()
+    except Exception as error:
+        return BatchItem(job.name, "ERROR", error=f"{type(error).__name__}: {error}")
+    return store(report, data, folder)
+
+
+def _graph_files(jobs: Sequence[BatchJob]) -> set[str]:
+    return {job.graph for job in jobs if job.graph is not None}
+
+
+def _dask() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("a batch on a cluster", "cluster") from error
+    return cast(Any, distributed)
+
+
+def _client(dask: Any, address: str) -> Any:
+    try:
+        return dask.Client(address, set_as_default=False, timeout=WAIT_S)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at '{address}'", "Start one: dask scheduler") from error

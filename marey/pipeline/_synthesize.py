@@ -1,0 +1,187 @@
+"""One sketch becomes one motion."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from marey.base import InputError, UnknownNameError
+from marey.pipeline._measure import SketchCheck, check_motion
+from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.dynamics import ValidityReport
+    from marey.graph import MotionGraph, SearchResult
+    from marey.locomotion import LocomotionModel
+    from marey.motion import Motion
+
+ENGINES: Final = ("auto", "graph", "locomotion")
+SOLVED: Final = "SOLVED"  # of an engine that proves nothing
+RATE_HZ: Final = 60.0
+BUDGET_S: Final = 10.0  # [s] of search
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SynthesisResult:
+    """A motion for a sketch, how it was made and what it is worth; or why there is none."""
+
+    status: str  # "OPTIMAL", "BOUNDED", "SOLVED", or a code: why there is no motion
+    engine: str  # "graph" or "locomotion"
+    motion: Motion | None
+    errors: SketchCheck | None  # measured on the motion
+    validity: ValidityReport | None
+    seconds: float  # [s] that it took
+    advice: str = ""
+    search: SearchResult | None = None
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether there is a motion."""
+        return self.motion is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Facts for a report."""
+        facts: dict[str, Any] = {
+            "status": self.status, "engine": self.engine, "took_s": round(self.seconds, 3), "advice": self.advice,
+        }  # fmt: skip
+        if self.motion is not None and self.errors is not None:
+            facts |= {"seconds": round(self.motion.duration_s, 3), "frames": self.motion.num_frames}
+            facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(_length(self.motion), 3)}
+            facts["errors"] = self.errors.to_json()
+        if self.validity is not None:
+            facts["validity"] = {
+                "colour": self.validity.colour, "valid_fraction": round(self.validity.valid_fraction, 4),
+                "red_fraction": round(self.validity.red_fraction, 4),
+            }  # fmt: skip
+        if self.search is not None:
+            facts |= _search_facts(self.search)
+        return facts
+
+    @property
+    def sentence(self) -> str:
+        """The same, for people."""
+        if self.motion is None or self.errors is None:
+            return f"no motion: {self.status}. {self.advice}"
+        text = (
+            f"{self.motion.duration_s:.1f} s of motion over {_length(self.motion):.1f} m ({self.engine}, {self.status})"
+        )
+        if self.errors.reaches_m:
+            text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
+        text += f"; feet slide {self.errors.slide_mm:.1f} mm a frame at most"
+        return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
+
+
+def _length(motion: Motion) -> float:
+    return float(np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1).sum())
+
+
+def _search_facts(search: SearchResult) -> dict[str, Any]:
+    history = [
+        {"epsilon": s.epsilon, "cost": round(s.cost, 6), "expansions": s.expansions, "seconds": round(s.seconds, 4)}
+        for s in search.history
+    ]  # fmt: skip
+    found = {"cost": round(search.cost, 6), "epsilon": round(search.epsilon, 4)} if search.is_solved else {}
+    return found | {"expansions": search.expansions, "search_s": round(search.seconds, 4), "history": history}
+
+
+def choose_engine(sketch: Sketch, graph: Any = None) -> str:
+    """The engine that "auto" takes: locomotion where hands have nothing to do and no graph is given."""
+    hands = any(event.kind in ("pick", "place") for event in sketch.events)
+    return "graph" if hands or graph is not None or sketch.world.stones else "locomotion"
+
+
+def synthesize(
+    sketch: Sketch,
+    engine: str = "auto",
+    *,
+    graph: MotionGraph | str | os.PathLike[str] | None = None,
+    model: LocomotionModel | None = None,
+    rate_hz: float = RATE_HZ,
+    k: int | None = None,
+    epsilon: Sequence[float] | None = None,
+    budget_s: float = BUDGET_S,
+    refine: bool = True,
+    check: bool = True,
+    **options: Any,
+) -> SynthesisResult:
+    """Make the motion that a sketch asks for.
+
+    Args:
+        sketch: start, goal, path, events, world.
+        engine: "graph" searches a motion graph, "locomotion" walks; "auto" is :func:`choose_engine`.
+        graph: a motion graph or its file; that of the shipped clips by default.
+        model: of the locomotion engine; the shipped one by default.
+        rate_hz: frames per second of the motion.
+        k: motions that the graph may blend, 1 or 2.
+        epsilon: schedule of the search, falling; down to the best by default.
+        budget_s: time for the search.
+        refine: bring hands to what they pick up, to a millimetre.
+        check: attach the validity report of physics.
+        options: of the engine: ``on_solution``, ``cancel``, ``heuristic``, ``pick_tolerance_m`` of the graph;
+            ``speed_mps``, ``style``, ``leg_length_m`` of locomotion.
+
+    Raises:
+        UnknownNameError: there is no such engine.
+        InputError: the engine cannot do what the sketch asks for, or an option makes no sense.
+    """
+    begin = time.perf_counter()
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, "marey.synthesize", ENGINES)
+    if not (np.isfinite(rate_hz) and rate_hz > 0.0):
+        raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
+    if (engine if engine != "auto" else choose_engine(sketch, graph)) == "locomotion":
+        motion = _walked(sketch, model, rate_hz, options)
+        return _finished(SOLVED, "locomotion", motion, sketch, (), begin, check=check)
+    wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
+    own = _graph(graph)
+    search = own.search(sketch, **{name: value for name, value in wanted.items() if value is not None})
+    if not search.is_solved:
+        took = time.perf_counter() - begin
+        return SynthesisResult(search.status, "graph", None, None, None, took, search.advice, search)
+    from marey.graph import rebuild_for
+
+    motion, reaches = rebuild_for(own, search, sketch, rate_hz=rate_hz, refine=refine)
+    return _finished(search.status, "graph", motion, sketch, reaches, begin, check=check, search=search)
+
+
+def _walked(sketch: Sketch, model: LocomotionModel | None, rate_hz: float, options: dict[str, Any]) -> Motion:
+    from marey.locomotion import walk_sketch
+
+    return walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion
+
+
+def _graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
+    if graph is None:
+        from marey.samples import demo_graph
+
+        return demo_graph()
+    if isinstance(graph, str | os.PathLike):
+        from marey.graph import load_graph
+
+        return load_graph(graph)
+    return graph
+
+
+def _finished(
+    status: str,
+    engine: str,
+    motion: Motion,
+    sketch: Sketch,
+    reaches: tuple[float, ...],
+    begin: float,
+    *,
+    check: bool,
+    search: SearchResult | None = None,
+) -> SynthesisResult:
+    errors = check_motion(motion, sketch, reaches_m=reaches)
+    report = None
+    if check and motion.num_frames >= 3:
+        from marey.dynamics import validity
+
+        report = validity(motion)
+    return SynthesisResult(status, engine, motion, errors, report, time.perf_counter() - begin, "", search)
