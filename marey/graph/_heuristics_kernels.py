@@ -75,12 +75,12 @@ def cycle_ratio(source: IntArray, via: IntArray, target: IntArray, cost: FloatAr
                 break
         if way > 0.0:
             best = min(best, spent / way)
-    return best
+    return float(best)
 
 
 @kernel
 def least_cycle_rate(first: IntArray, target: IntArray, cost: FloatArray, length: FloatArray, guess: float) -> float:
-    r"""Least :math:`\sum c / \sum \ell` over all cycles, from above: a negative cycle of c - rate l gives a new rate."""
+    r"""Least :math:`\sum c / \sum \ell` over all cycles, from above: each negative cycle of c - rate l lowers it."""
     count = len(first) - 1
     source = np.empty(len(target), dtype=np.int64)
     for s in range(count):

@@ -18,11 +18,7 @@ from marey.graph._heuristics import diverse_first
 from marey.graph._pairs import Partners, blended_costs, blended_deltas, blended_hands, blended_paths, find_partners
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
-FORKS: Final = (
-    24,
-    10,
-    6,
-)  # pairs of edges that leave or reach one state, kept for each pair, by how far from the event
+FORKS: Final = (24, 10, 6)  # pairs of edges from or to one state, kept for each pair, by how far from the event
 LINKS: Final = (12, 4, 0)  # and of pairs of edges between pairs
 MAX_RATIO: Final = 1.6  # of the durations of two blended edges
 EVENTS: Final = (1, 2)
@@ -66,7 +62,7 @@ def _gather(graph: MotionGraph, roads: Roads, partners: Partners) -> _Links:
     allowed = _allowed(partners)
     found: list[IntArray] = []
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
-        frontier, known = events, set(map(tuple, events.tolist()))
+        frontier, known = events, _as_set(events)
         for forks, links in zip(FORKS, LINKS, strict=True):
             kept = [_around(graph, pair, order, first, end, allowed, forks, links) for pair in frontier]
             if not kept:
@@ -75,11 +71,16 @@ def _gather(graph: MotionGraph, roads: Roads, partners: Partners) -> _Links:
             found.append(edges)
             ends = np.sort(end[edges], axis=1)
             ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
-            frontier = np.array([p for p in ends.tolist() if tuple(p) not in known], dtype=np.int64).reshape(-1, 2)
-            known.update(map(tuple, frontier.tolist()))
+            fresh = sorted(_as_set(ends) - known)
+            frontier = np.array(fresh, dtype=np.int64).reshape(-1, 2)
+            known.update(fresh)
     edges = np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
     edges = np.unique(np.where((_swapped(edges, source, roads.target))[:, None], edges[:, ::-1], edges), axis=0)
     return _Links(edges[:, 0], edges[:, 1])
+
+
+def _as_set(pairs: IntArray) -> set[tuple[int, int]]:
+    return {(int(p), int(q)) for p, q in pairs}
 
 
 def _allowed(partners: Partners) -> BoolArray:

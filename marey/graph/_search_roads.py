@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -90,7 +90,7 @@ def slowest(arrays: GraphArrays) -> FloatArray:
 
 
 @contextmanager
-def borrowed_memory(capacity: int) -> Iterator[Memory]:
+def borrowed_memory(capacity: int) -> Generator[Memory]:
     """Memory for one search; that of an earlier one, if it is large enough."""
     with _lock:
         at = next((n for n, memory in enumerate(_spare) if len(memory.whole) == capacity), None)

@@ -189,9 +189,7 @@ def _nearest(roads: Roads, wish: Wish) -> str:
     flights = roads.flight[roads.flight[:, 0] > 0.0]
     if wish.span_m > 0.0:
         longest = longest_step(roads, in_flight=True) - 2.0 * FOOT_M
-        return (
-            f"the clips jump over {longest:.2f} m of water at most: add clips, make the river narrower, or put stones"
-        )
+        return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
     return (
         f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "
         f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or ask for less"

@@ -5,31 +5,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.graph._ara_kernels import (
+from marey.graph._ara import (
     DONE,
     EMPTY,
     EXPANSIONS,
-    GOAL,
-    OPEN,
+    FULL,
     PICK,
     STATES,
     VIOLATIONS,
     Goals,
+    Roads,
+    Terms,
     World2D,
-    push,
-    reopen,
-    search,
+    clear,
+    new_memory,
 )
+from marey.graph._ara_kernels import begin, least_waiting, pop, push, reopen, search
+from marey.graph._heuristics_kernels import least_cycle_rate, potentials
 from marey.graph._links import costs_to
-from marey.graph._search import _least, _memory
 
 EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.0)
-OPEN_GROUND = World2D(
-    np.array([-5.0, -5.0]), 10.0, np.zeros((1, 1, 1)), np.ones((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
-)
+ALL = np.ones((2, 2), dtype=bool)
+OPEN_GROUND = World2D(np.array([-5.0, -5.0]), 5.0, np.zeros((1, 2, 2)), ALL, ALL)
 AT_ORIGIN = Goals(
-    np.array([PICK]), np.zeros((1, 3)), np.array([np.nan]), np.array([0.1]), np.array([3]), np.array([0.0])
-)
+    np.array([PICK]), np.zeros((1, 3)), np.array([np.nan]), np.array([0.1]), np.array([3]), np.zeros(1), np.zeros(1),
+    np.array([False]),
+).rows()  # fmt: skip
 
 
 class RandomGraph:
@@ -39,32 +40,34 @@ class RandomGraph:
         ring = np.stack([np.arange(count), (np.arange(count) + 1) % count], axis=1)
         links = np.concatenate([ring, rng.integers(0, count, (4 * count, 2))])
         links = links[np.argsort(links[:, 0], kind="stable")]
-        self.count, self.source, self.target = count, links[:, 0], links[:, 1]
+        self.count, self.source, self.target = count, links[:, 0], np.ascontiguousarray(links[:, 1])
         self.cost = rng.uniform(0.1, 3.0, len(links))
         self.first = np.searchsorted(self.source, np.arange(count + 1))
-        true = costs_to(np.array([count - 1]), self.source, self.target, self.cost, count)
-        self.best = float(true[0])
-        self.estimates = rng.uniform(0.2, 1.0) * true[None]  # a share of the true cost is consistent
-        self.event = np.zeros(count, dtype=np.int64)
-        self.event[-1] = 1
-
-    def run(self, memory, epsilon: float) -> None:
-        edges = len(self.target)
-        state = search(
-            self.first, self.target, self.cost, np.zeros((edges, 3)), np.zeros((edges, 2, 2)), self.event,
-            np.zeros((self.count, 3)), np.zeros((self.count, 3)), np.full((self.count, 2, 2), np.nan),
-            np.zeros((edges, 2)), OPEN_GROUND, AT_ORIGIN, self.estimates, np.zeros(1), 0.0, 0.05, 120, epsilon,
-            1_000_000, memory,
+        self.true = costs_to(np.array([count - 1]), self.source, self.target, self.cost, count)
+        self.best = float(self.true[0])
+        self.terms = Terms(np.zeros(1), rng.uniform(0.2, 1.0) * self.true[None, None])  # a share is consistent
+        edges = len(links)
+        event = np.zeros(count, dtype=np.int64)
+        event[-1] = 1
+        self.roads = Roads(
+            self.first, np.arange(edges), np.diff(self.first), self.target, self.cost, np.zeros((edges, 3)),
+            np.zeros((edges, 2, 2)), np.zeros((edges, 2)), event, np.zeros((count, 3)), np.zeros((count, 3)),
+            np.full((count, 2, 2), np.nan), np.zeros(count, dtype=bool),
         )  # fmt: skip
-        assert state == DONE
 
-    def memory(self, epsilon: float):
-        memory = _memory(4096)
-        memory.node[0], memory.parent[0], memory.key[0], memory.status[0] = 0, EMPTY, -2, OPEN
-        memory.h[0] = self.estimates[0, 0]
-        memory.counts[1] = push(memory.heap, memory.keys, 0, 0, epsilon * memory.h[0])
-        memory.counts[STATES] = 1
+    def run(self, memory, epsilon: float, upper: float = np.inf, budget: int = 1_000_000) -> int:
+        return search(
+            self.roads, OPEN_GROUND, AT_ORIGIN, self.terms, memory, upper, epsilon, False, budget
+        )  # fmt: skip
+
+    def memory(self, epsilon: float, capacity: int = 4096):
+        memory = new_memory(capacity)
+        assert begin(self.roads, OPEN_GROUND, self.terms, memory, 0, 0, np.zeros(3), epsilon, 1)
         return memory
+
+
+def least(memory) -> float:
+    return max(least_waiting(memory.whole, memory.real, memory.num_states), 1e-300)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -76,9 +79,9 @@ def test_safonova_a4_every_solution_keeps_its_bound_and_the_last_is_the_best(see
         for number, epsilon in enumerate(EPSILONS):
             if number:
                 reopen(memory, epsilon)
-            graph.run(memory, epsilon)
-            cost = float(memory.g[memory.counts[GOAL]])
-            proved = max(1.0, min(epsilon, cost / max(_least(memory), 1e-300)))
+            assert graph.run(memory, epsilon) == DONE
+            cost = memory.goal_cost
+            proved = max(1.0, min(epsilon, cost / least(memory)))
             assert cost <= epsilon * graph.best + 1e-9
             assert cost <= proved * graph.best + 1e-9
             assert cost <= before + 1e-12
@@ -108,8 +111,72 @@ def test_safonova_a5_no_state_is_expanded_twice_for_one_epsilon():
 def test_an_estimate_that_is_no_bound_is_counted():
     """The guard of the count: an estimate that falls by more than an edge costs must be seen."""
     graph = RandomGraph(np.random.default_rng(6), 60)
-    graph.estimates = graph.estimates.copy()
-    graph.estimates[0, ::3] *= 5.0
+    graph.terms.base[0, 0, ::3] *= 5.0
     memory = graph.memory(1.0)
     graph.run(memory, 1.0)
     assert memory.counts[VIOLATIONS] > 0
+
+
+def test_a_search_in_pieces_finds_what_one_in_one_piece_finds():
+    graph = RandomGraph(np.random.default_rng(7), 150)
+    whole, parts = graph.memory(2.0), graph.memory(2.0)
+    graph.run(whole, 2.0)
+    while graph.run(parts, 2.0, budget=3) != DONE:
+        pass
+    assert whole.goal_cost == parts.goal_cost
+    assert whole.chain() == parts.chain()
+
+
+def test_what_cannot_beat_a_known_cost_is_left_out():
+    graph = RandomGraph(np.random.default_rng(8), 150)
+    memory = graph.memory(1.0)
+    assert graph.run(memory, 1.0, upper=graph.best) == DONE
+    assert memory.goal == EMPTY
+    memory = graph.memory(1.0)
+    graph.run(memory, 1.0, upper=graph.best * 1.01)
+    assert memory.goal_cost == pytest.approx(graph.best)
+
+
+def test_memory_that_is_full_says_so_and_can_be_used_again():
+    graph = RandomGraph(np.random.default_rng(9), 150)
+    memory = graph.memory(1.0, capacity=8)
+    assert graph.run(memory, 1.0) == FULL
+    clear(memory)
+    assert (memory.table == EMPTY).all()
+    assert memory.num_states == 0
+
+
+def test_the_heap_gives_numbers_back_in_order():
+    rng = np.random.default_rng(10)
+    keys = rng.normal(size=500)
+    heap, held, size = np.empty(500, dtype=np.int64), np.empty(500), 0
+    for number, key in enumerate(keys):
+        size = push(heap, held, size, number, key)
+    out = []
+    while size:
+        out.append(heap[0])
+        size = pop(heap, held, size)
+    np.testing.assert_array_equal(out, np.argsort(keys, kind="stable"))
+
+
+def test_costs_to_go_are_those_of_dijkstra():
+    graph = RandomGraph(np.random.default_rng(11), 80)
+    values, settled = potentials(
+        graph.first, graph.target, graph.cost, graph.target == graph.count - 1, np.zeros(graph.count), 200
+    )
+    assert settled
+    at_end = graph.source != graph.count - 1  # from the end itself a way leads round
+    wanted = graph.true.copy()
+    wanted[-1] = min(graph.cost[~at_end] + graph.true[graph.target[~at_end]])
+    np.testing.assert_allclose(values, wanted, atol=1e-9)
+
+
+def test_the_rate_of_the_cheapest_cycle_is_that_of_bisection():
+    rng = np.random.default_rng(12)
+    for _ in range(10):
+        graph = RandomGraph(rng, 40)
+        length = rng.uniform(0.1, 1.0, len(graph.cost))
+        found = least_cycle_rate(graph.first, graph.target, graph.cost, length, 100.0)
+        no, never = np.zeros(len(length), dtype=bool), np.zeros(40)
+        assert potentials(graph.first, graph.target, graph.cost - 0.999 * found * length, ~no, never, 60)[1]
+        assert not potentials(graph.first, graph.target, graph.cost - 1.001 * found * length, ~no, never, 60)[1]
