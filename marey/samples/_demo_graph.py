@@ -1,0 +1,79 @@
+"""The motion graph of the synthesised clips, made once on a machine and kept in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from marey.base import MareyError
+
+if TYPE_CHECKING:
+    from marey.graph import MotionGraph
+
+MAKERS = ("samples", "locomotion", "blending", "graph", "motion")  # packages whose code decides what the graph is
+
+
+def demo_graph(
+    *, on_progress: Callable[[int, int], None] | None = None, folder: str | Path | None = None
+) -> MotionGraph:
+    """The motion graph of :func:`demo_clips` and their mirror images.
+
+    It is read from the cache if this version of marey has made it before; a cache that cannot be read or written is
+    no error.
+
+    Args:
+        on_progress: called with how many clips are ready, of how many.
+        folder: of the cache; by default ``MAREY_CACHE``, or the one of the system.
+    """
+    from marey.graph import build, load_graph
+    from marey.samples._clips import demo_clips
+
+    file = Path(cache_folder() if folder is None else folder) / f"demo-graph-{_version()}.safetensors"
+    if file.is_file():
+        try:
+            return load_graph(file)
+        except (MareyError, OSError):
+            pass  # damaged: it is made anew
+    graph = build(demo_clips(), mirror=True, on_progress=on_progress)
+    _keep(graph, file)
+    return graph
+
+
+def cache_folder() -> Path:
+    """Folder for what can be made again: ``MAREY_CACHE``, or marey's part of the user's cache."""
+    if own := os.environ.get("MAREY_CACHE"):
+        return Path(own)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "marey"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "marey"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "marey"
+
+
+def _version() -> str:
+    """A name for everything that the graph depends on: the code that makes it and the model it is made with."""
+    home = Path(__file__).parents[1]
+    found = [file for name in MAKERS for file in sorted((home / name).glob("*.py"))]
+    found.append(home / "samples" / "locomotion.safetensors")
+    whole = sha256()
+    for file in found:
+        whole.update(file.name.encode() + sha256(file.read_bytes()).digest())
+    return whole.hexdigest()[:12]
+
+
+def _keep(graph: MotionGraph, file: Path) -> None:
+    """Write the graph, and forget those that other versions made."""
+    from marey.graph import save_graph
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save_graph(graph, file)
+        for old in file.parent.glob("demo-graph-*.safetensors"):
+            if old != file:
+                old.unlink(missing_ok=True)
+    except (MareyError, OSError):
+        return  # a home that cannot be written to
