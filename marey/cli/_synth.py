@@ -3,55 +3,112 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli._common import Json, print_json, remark
+from marey.cli._common import Json, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
-    from marey.locomotion import Walked
+    from marey.pipeline import SynthesisResult
 
-ENGINES = ("locomotion",)
+ENGINES = ("auto", "graph", "locomotion")
+GRAPH_ONLY = ("k", "budget_s")
+WALK_ONLY = ("speed_mps", "leg_length_m", "style")
 
 
 def synth(
-    sketch: Annotated[str, typer.Argument(metavar="SKETCH", help="Sketch file (TOML).")],
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
-    engine: Annotated[str, typer.Option(help="Who makes the motion: locomotion.")] = "locomotion",
+    sketches: Annotated[list[str], typer.Argument(metavar="SKETCH...", help="Sketch files (TOML) or shipped names.")],
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, ...; for several, a folder.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Who makes the motion: auto, graph, locomotion.")] = "auto",
+    graph: Annotated[str | None, typer.Option(metavar="FILE", help="Graph made by `marey graph build`.")] = None,
+    k: Annotated[int | None, typer.Option(min=1, max=2, help="Motions of the graph that may be blended.")] = None,
+    budget_s: Annotated[float | None, typer.Option(min=0.01, help="Time for the search [s].")] = None,
     model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
     rate_hz: Annotated[float, typer.Option(min=1.0, max=1000.0, help="Frames per second.")] = 60.0,
-    speed: Annotated[float | None, typer.Option(help="Speed [m/s], in place of the sketch's.")] = None,
-    leg_length: Annotated[float | None, typer.Option(help="Leg length [m] of the character.")] = None,
-    style: Annotated[str | None, typer.Option(help="Style of the model.")] = None,
+    speed: Annotated[float | None, typer.Option(help="Walking speed [m/s], in place of the sketch's.")] = None,
+    leg_length: Annotated[float | None, typer.Option(help="Leg length [m] of the walker.")] = None,
+    style: Annotated[str | None, typer.Option(help="Style of the walker's model.")] = None,
     strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
+    suffix: Annotated[str, typer.Option(help="Motion files of a folder.")] = ".bvh",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes for several sketches.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler for several sketches.")] = None,
     json: Json = False,
 ) -> None:
     """Make the motion that a sketch asks for.
 
-    The path is walked or run inside its corridor, with the stops and jumps of the sketch.
+    The path is walked or run inside its corridor, with the stops and jumps of the sketch; things are picked up and put
+    down by motions of a graph. Several sketches make a folder of motions; finished ones are not made again.
     """
     if engine not in ENGINES:
         raise typer.BadParameter(f"there is no engine '{engine}'; it is one of {', '.join(ENGINES)}.")
+    files = [_file(sketch) for sketch in sketches]
+    options = {"k": k, "budget_s": budget_s, "speed_mps": speed, "leg_length_m": leg_length, "style": style}
+    given = {name: value for name, value in options.items() if value is not None} | {"rate_hz": rate_hz}
+    if len(files) > 1 or cluster is not None:
+        if out is None:
+            raise typer.BadParameter("several sketches need -o FOLDER.")
+        given |= {"engine": engine, "graph": graph, "workers": workers, "cluster": cluster, "suffix": suffix}
+        _many(files, out, given, json=json)
+        return
     _check_targets(out, strip)
-    done = _walked(sketch, model, rate_hz, speed, leg_length, style)
+    done = _made(files[0], engine, graph, model, given)
     _write(done, out, strip, count)
     if json:
-        print_json({"sketch": sketch, "engine": engine, "out": out, **done.to_json()})
+        print_json({"sketch": sketches[0], "out": out, **done.to_json()})
     else:
         typer.echo(done.sentence)
 
 
-def _walked(
-    sketch: str, model: str | None, rate_hz: float, speed: float | None, leg_length: float | None, style: str | None
-) -> Walked:
-    from marey.locomotion import load_model, walk_sketch
+def _file(sketch: str) -> str:
+    """File of a sketch; of a shipped one its name will do."""
+    if Path(sketch).suffix or Path(sketch).exists():
+        return sketch
+    from marey.samples import sketch_file
+
+    return str(sketch_file(sketch))
+
+
+def _made(file: str, engine: str, graph: str | None, model: str | None, options: dict[str, Any]) -> SynthesisResult:
+    from marey.base import InputError
+    from marey.pipeline import choose_engine, synthesize
     from marey.world import load_sketch
 
-    read = load_sketch(sketch)
-    own = load_model(model)
-    return walk_sketch(read, own, rate_hz=rate_hz, speed_mps=speed, leg_length_m=leg_length, style=style)
+    sketch = load_sketch(file)
+    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
+    own = {name: value for name, value in options.items() if name not in (GRAPH_ONLY, WALK_ONLY)[chosen == "graph"]}
+    if chosen == "locomotion":
+        from marey.locomotion import load_model
+
+        own["model"] = load_model(model)
+    result = synthesize(sketch, chosen, graph=graph, **own)
+    if result.motion is None:
+        raise InputError(f"{file}: no motion, {result.status}", result.advice)
+    return result
+
+
+def _many(files: list[str], out: str, options: dict[str, Any], *, json: bool) -> None:
+    from dataclasses import asdict
+
+    from marey.pipeline import run_batch
+
+    with progress_bar("synth") as bar:
+        report = run_batch(
+            files, out, on_item=lambda _, done, total: bar(done, total),
+            on_link=lambda link: remark(f"dashboard: {link}"), **options,
+        )  # fmt: skip
+    if json:
+        print_json({"out": out, "items": [asdict(item) for item in report.items]})
+    else:
+        typer.echo(report.sentence)
+    for item in report.items:
+        if not item.is_solved:
+            remark(f"{item.name}: {item.status}: {item.error}")
+    if report.num_solved < len(report.items):
+        raise typer.Exit(1)
 
 
 def _check_targets(out: str | None, strip: str | None) -> None:
@@ -68,8 +125,9 @@ def _check_targets(out: str | None, strip: str | None) -> None:
             raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
 
 
-def _write(done: Walked, out: str | None, strip: str | None, count: int) -> None:
+def _write(done: SynthesisResult, out: str | None, strip: str | None, count: int) -> None:
     motion = done.motion
+    assert motion is not None
     if out is not None:
         from marey.io import save
 

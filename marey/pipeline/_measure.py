@@ -19,6 +19,7 @@ class SketchCheck:
     """What was measured."""
 
     goal_m: float  # [m] root from the goal in the last frame
+    off_path_m: float  # [m] farthest that the root is from the path; 0 without one
     off_corridor_m: float  # [m] farthest that the root is outside the corridor; 0 inside, or without a path
     slide_mm: float  # [mm] farthest that a point in contact moves in one frame
     penetration_mm: float  # [mm] deepest that a sole is under the ground
@@ -50,10 +51,12 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     active = motion.contacts.active
     ground = motion.root_positions[:, [0, 2]]
     steps = np.linalg.norm(np.diff(points[:, :, [0, 2]], axis=0), axis=-1)
+    off_path = farthest_off(sketch, ground)
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
     return SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
-        off_corridor_m=off_corridor(sketch, ground),
+        off_path_m=off_path,
+        off_corridor_m=max(0.0, off_path - 0.5 * sketch.corridor_m),
         slide_mm=1000.0 * float(steps[active[1:] & active[:-1]].max(initial=0.0)),
         penetration_mm=1000.0 * max(0.0, -float(soles.min(initial=0.0))),
         wet_plants=_wet_plants(sketch.world, points, active),
@@ -61,12 +64,16 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     )
 
 
-def off_corridor(sketch: Sketch, ground: FloatArray) -> float:
-    """Farthest [m] that places ``(F, 2)`` are outside the corridor."""
+def farthest_off(sketch: Sketch, ground: FloatArray) -> float:
+    """Farthest [m] that places ``(F, 2)`` are from the way drawn: from the start to the path, along it, to the goal."""
     if sketch.path is None:
         return 0.0
-    away = max(sketch.path.nearest(place)[1] for place in ground)
-    return max(0.0, away - 0.5 * sketch.corridor_m)
+    ends = np.array(sketch.start.position), *sketch.path.points[[0, -1]], np.array(sketch.goal.position)
+    away = [
+        min(sketch.path.nearest(p)[1], _segment_distance(p, ends[0], ends[1]), _segment_distance(p, ends[2], ends[3]))
+        for p in ground
+    ]
+    return max(away)
 
 
 def _wet_plants(world: World, points: FloatArray, active: BoolArray) -> int:

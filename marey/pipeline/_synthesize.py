@@ -52,7 +52,7 @@ class SynthesisResult:
         if self.motion is not None and self.errors is not None:
             facts |= {"seconds": round(self.motion.duration_s, 3), "frames": self.motion.num_frames}
             facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(_length(self.motion), 3)}
-            facts["errors"] = self.errors.to_json()
+            facts |= {"off_path_m": round(self.errors.off_path_m, 4), "errors": self.errors.to_json()}
         if self.validity is not None:
             facts["validity"] = {
                 "colour": self.validity.colour, "valid_fraction": round(self.validity.valid_fraction, 4),
@@ -72,6 +72,9 @@ class SynthesisResult:
         )
         if self.errors.reaches_m:
             text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
+        if self.errors.off_path_m > 0.0:
+            text += f"; the root stays within {100.0 * self.errors.off_path_m:.0f} cm of the path"
+            text += f" ({self.errors.off_corridor_m * 100.0:.0f} cm outside the corridor)"
         text += f"; feet slide {self.errors.slide_mm:.1f} mm a frame at most"
         return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
 
