@@ -15,7 +15,7 @@ from marey.graph._events import PICKED, calibration_range, split_events
 from marey.graph._events_pivots import lift_pivots
 from marey.graph._settings import GraphSettings
 from marey.kinematics import retarget
-from marey.motion import Motion, Phase, contact_phases, lowpass, mirror, resample, with_contacts
+from marey.motion import Contacts, Motion, Phase, contact_phases, lowpass, mirror, resample, with_contacts
 from marey.skeleton import role_map
 
 GROUNDED: Final = ("left", "right", "double", "flight")
@@ -61,7 +61,7 @@ class ClipTask:
         clip = self._clean(clip, notes)
         if clip is None:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
-        torques = inverse_dynamics(self.body, clip, contacts=clip.contacts).torques
+        torques = inverse_dynamics(self.body, clip, contacts=_on_ground(clip.contacts)).torques
         slow = resample(clip, self.settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
         phases = split_events(slow, contact_phases(slow), self.settings.pick_height_m)
@@ -102,6 +102,14 @@ class ClipTask:
             torques[first:last],
             moved,
         )
+
+
+def _on_ground(contacts: Contacts | None) -> Contacts | None:
+    """A contact track without picks, which bear no weight."""
+    if contacts is None:
+        return None
+    kept = [n for n, name in enumerate(contacts.names) if not name.startswith(PICKED)]
+    return Contacts(tuple(contacts.names[n] for n in kept), contacts.active[:, kept])
 
 
 def _is_same_body(motion: Motion, body: Body) -> bool:

@@ -23,7 +23,8 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     """The clip with contacts cleared while a planted foot pivots, if the other foot stands.
 
     A stance whose ball wanders farther than ``worst_m``, or turns by more than ``TURN_RAD``, becomes two: the foot is
-    lifted for the time of its fastest way, if the other one carries the body then.
+    lifted for the time of its fastest way, if the other one carries the body then; of two feet that pivot together
+    the second is lifted when the first stands again.
     """
     motion = with_contacts(motion)
     assert motion.contacts is not None
@@ -37,11 +38,20 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
         for start, stop in _stances(down[:, number]):
-            for a, b in foot.pivots(start, stop, worst_m, shortest):
-                if down[a:b, 1 - number].all():
-                    down[a:b, number] = False
-                    active[a:b, foot.columns] = False
+            for wanted in foot.pivots(start, stop, worst_m, shortest):
+                a, b = _when_carried(wanted, stop - shortest, down[:, 1 - number])
+                down[a:b, number] = False
+                active[a:b, foot.columns] = False
     return replace(motion, contacts=Contacts(names, active))
+
+
+def _when_carried(wanted: tuple[int, int], last: int, other: BoolArray) -> tuple[int, int]:
+    """The first range of frames, as long as that wanted and not before it, in which the other foot stands."""
+    length = wanted[1] - wanted[0]
+    for start in range(wanted[0], last - length + 1):
+        if other[start : start + length].all():
+            return start, start + length
+    return last, last
 
 
 class _Foot:

@@ -202,7 +202,9 @@ def calibrate(database: Database, settings: GraphSettings, metric: Metric) -> fl
     chosen = np.sort(rng.choice(pool, min(SAMPLE, len(pool)), replace=False))
     kth: list[float] = []
     for pose in chosen:
-        same = np.flatnonzero((kinds == kinds[pose]) & (database.clip != database.clip[pose]))
+        apart = np.abs(np.arange(len(kinds)) - pose) > database.rate_hz
+        other = (database.clip != database.clip[pose]) if len(database.clips) > 1 else apart
+        same = np.flatnonzero((kinds == kinds[pose]) & other)
         if len(same) > settings.density:
             D = metric.between(np.array([pose]), same)[0]
             kth.append(float(np.partition(D, int(settings.density))[int(settings.density)]))

@@ -1,0 +1,201 @@
+"""Clips made ready for a graph: events, stances, tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey.base import InputError
+from marey.graph import build, prepare
+from marey.graph._database_clip import behaviour_of
+from marey.graph._events import PICKED, STANDING, calibration_range, find_picks, split_events
+from marey.graph._events_pivots import lift_pivots
+from marey.io import load
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, Phase, Plant, contact_phases, contact_positions, resample, with_contacts
+from marey.skeleton import HUMAN, contact_points, role_map
+
+UP = np.array([0.0, 1.0, 0.0])
+
+
+def standing(frames: int) -> Motion:
+    """Somebody who stands in the rest pose."""
+    roots = np.tile(HUMAN.rest_positions()[0], (frames, 1))
+    return Motion(HUMAN, 30.0, roots, SO3(np.tile([1.0, 0.0, 0.0, 0.0], (frames, HUMAN.num_joints, 1))))
+
+
+def stance(start: int, stop: int, planted: tuple[str, ...] = ("right", "left")) -> Phase:
+    plants = tuple(Plant(foot, np.array([0.1, 0.0, 0.0]), 0.0, 0.0) for foot in planted)
+    return Phase(start, stop, planted, "double" if len(planted) == 2 else planted[0], plants)
+
+
+def test_no_clips_make_no_graph():
+    with pytest.raises(InputError, match="no clips"):
+        prepare([])
+    with pytest.raises(InputError, match="two clean phases"):
+        prepare([standing(60)])
+
+
+def test_arms_held_out_at_the_ends_are_cut_away():
+    clip = standing(90)
+    roles = role_map(clip.skeleton)
+    wxyz = clip.rotations.wxyz.copy()
+    out = np.zeros(90, dtype=bool)
+    out[:25] = True
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        rest = clip.joint_positions()[0]
+        arm = rest[roles[f"{side}_wrist"]] - rest[roles[f"{side}_shoulder"]]
+        level = np.array([sign, 0.0, 0.0])
+        for frames, wanted in ((out, level), (~out, -UP)):
+            axis = np.cross(arm, wanted)
+            size = np.linalg.norm(axis)
+            angle = np.arctan2(size, arm @ wanted)
+            turn = SO3.exp(angle * axis / max(size, 1e-9))
+            wxyz[np.flatnonzero(frames), roles[f"{side}_shoulder"]] = turn.wxyz
+    start, stop = calibration_range(Motion(clip.skeleton, 30.0, clip.root_positions, SO3(wxyz)))
+    assert (start, stop) == (25, 90)
+
+
+def test_a_standing_body_is_cut_off_with_its_feet_in_one_order():
+    pieces = split_events(standing(60), [stance(0, 10, ("left",)), stance(10, 60)], 0.62)
+    assert pieces[0].planted == ("left",)
+    assert pieces[-1].planted == ("left", "right", STANDING)
+    assert [plant.foot for plant in pieces[-1].plants] == ["left", "right"]
+    assert pieces[0].start == 0
+    assert pieces[-1].stop == 60
+    assert all(a.stop == b.start for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+
+
+def test_picks_named_in_the_contact_track_are_believed():
+    clip = with_contacts(standing(60))
+    assert clip.contacts is not None
+    touched = np.zeros((60, 1), dtype=bool)
+    touched[30:34] = True
+    names = (*clip.contacts.names, "picked_left_hand")
+    clip = replace(clip, contacts=Contacts(names, np.concatenate([clip.contacts.active, touched], axis=1)))
+    assert find_picks(clip, [stance(0, 60)], 0.62) == [(32, "picked_left_hand")]
+    pieces = split_events(clip, [stance(0, 60)], 0.62)
+    assert [piece.start for piece in pieces if piece.planted[-1] == "picked_left_hand"] == [32]
+
+
+def test_low_hands_near_a_flight_pick_nothing_up():
+    clip = standing(90)
+    low = clip.root_positions - np.where((np.arange(90) > 40) & (np.arange(90) < 50), 1.0, 0.0)[:, None] * UP
+    clip = replace(clip, root_positions=low)
+    flight = Phase(60, 70, (), "flight")
+    assert find_picks(clip, [stance(0, 90)], 0.62) != []
+    assert find_picks(clip, [stance(0, 60), flight, stance(70, 90)], 0.62) == []
+
+
+def test_behaviours_are_told_by_events():
+    flight = Phase(10, 14, (), "flight")
+    left, right = stance(0, 10, ("left",)), stance(14, 20, ("right",))
+    assert behaviour_of([left, right]) == "walk"
+    assert behaviour_of([stance(0, 10), flight, stance(14, 20)]) == "jump"
+    assert behaviour_of([left, flight, right, flight, left]) == "run"
+    assert behaviour_of([left, replace(right, planted=("right", PICKED + "left_hand"))]) == "pick"
+
+
+@pytest.mark.mocap
+def test_all_picks_of_the_captured_clips_are_found(mocap):
+    found = {}
+    for number in range(68, 76):
+        clip = resample(load(mocap / "cmu-bvh" / f"69_{number}.bvh"), 30.0)
+        found[number] = len(find_picks(clip, contact_phases(clip), 0.62))
+    assert found == {68: 2, 69: 1, 70: 2, 71: 2, 72: 2, 73: 2, 74: 2, 75: 2}
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("name", ["16_09", "16_10", "83_47", "91_39"])
+def test_crouches_of_captured_jumps_are_no_picks(mocap, name):
+    clip = resample(load(mocap / "cmu-bvh" / f"{name}.bvh"), 30.0)
+    phases = contact_phases(clip)
+    assert any(phase.kind == "flight" for phase in phases)
+    assert find_picks(clip, phases, 0.62) == []
+
+
+@pytest.mark.mocap
+def test_a_foot_that_pivots_is_lifted_meanwhile(mocap):
+    """83_47 lands and turns by half a turn on both feet, which stay labelled as planted."""
+    clip = with_contacts(load(mocap / "cmu-bvh" / "83_47.bvh"))
+    lifted = lift_pivots(clip, 0.08)
+
+    def worst(motion):
+        names = contact_points(motion.skeleton).names
+        points = contact_positions(motion)
+        far = 0.0
+        for phase in contact_phases(motion):
+            for plant in phase.plants:
+                ball = points[phase.start : phase.stop, names.index(f"{plant.foot}_toe")]
+                far += float(np.hypot(*(ball - plant.position)[:, [0, 2]].T).sum())
+        return far
+
+    assert len(contact_phases(lifted)) > len(contact_phases(clip))
+    assert worst(lifted) < 0.85 * worst(clip)
+
+
+@pytest.mark.mocap
+def test_tables_of_a_database_fit_together(picking):
+    database = picking.database
+    table = database.phases
+    for phase in range(len(table.start)):
+        assert (database.phase[table.start[phase] : table.stop[phase]] == phase).all()
+    inner = table.after >= 0
+    assert (table.start[table.after[inner]] == table.stop[inner]).all()
+    assert (table.kind[table.after[inner]] != table.kind[inner]).mean() > 0.99
+    np.testing.assert_allclose(database.effort[:10] >= 0.0, True)
+    kept = (database.torque**2).sum(axis=1) / database.effort
+    assert np.median(kept) > 0.95
+    assert database.body.mass_kg > 40.0
+
+
+@pytest.mark.mocap
+def test_standing_states_are_slow_and_upright(picking):
+    database = picking.database
+    standing_phases = [
+        s for s in range(len(database.phases.start)) if STANDING in database.classes[database.phases.kind[s]]
+    ]
+    assert len(standing_phases) >= 5
+    for s in standing_phases:
+        start = int(database.phases.start[s])
+        if database.clip[start] == database.clip[max(start - 1, 0)] and start:
+            speed = np.linalg.norm(database.roots[start + 1] - database.roots[start - 1]) * database.rate_hz / 2.0
+            assert speed < 0.4
+    assert picking.arrays.is_standing.sum() >= 3
+
+
+@pytest.mark.mocap
+def test_safonova_a16_planted_feet_stay_where_the_anchor_is(picking):
+    """Whatever way a stance is gone through, its anchor foot ends where it was: within a centimetre."""
+    database = picking.database
+    table = database.phases
+    names = contact_points(database.body.skeleton).names
+    rng = np.random.default_rng(0)
+    off = []
+    for s in rng.choice(len(table.start), 120, replace=False):
+        motion = database.motion(int(table.start[s]), int(table.stop[s]))
+        for side, foot in enumerate(("left", "right")):
+            if np.isfinite(table.feet[s, side]).all():
+                ball = contact_positions(motion)[:, names.index(f"{foot}_toe")]
+                off.append(np.hypot(*(ball[:, [0, 2]] - table.feet[s, side, :2]).T).max())
+    assert np.quantile(off, 0.95) < 0.01
+
+
+@pytest.mark.mocap
+def test_behaviours_can_be_given_by_name(picking_clips):
+    graph = build(picking_clips[2:3], behaviours={"69_13": "stroll"})
+    assert set(graph.database.behaviours) == {"stroll"}
+
+
+@pytest.mark.mocap
+def test_a_clip_that_names_its_picks_is_made_ready(picking_clips):
+    clip = with_contacts(picking_clips[0])
+    touched = np.zeros((clip.num_frames, 1), dtype=bool)
+    touched[100:110] = True
+    names = (*clip.contacts.names, "picked_right_hand")
+    clip = replace(clip, contacts=Contacts(names, np.concatenate([clip.contacts.active, touched], axis=1)))
+    database = prepare([clip])
+    assert sum(planted[-1:] == ("picked_right_hand",) for planted in database.classes) == 1
+    assert database.behaviours == ("pick",)
