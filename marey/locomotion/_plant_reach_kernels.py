@@ -21,6 +21,7 @@ from marey.locomotion._plant_columns import (
     HALF_LIFE_S,
     HEEL_M,
     LAG_M,
+    LEAST,
     LEAVE_M,
     LET_GO,
     LEVEL,
@@ -131,7 +132,8 @@ def let_leave(row: FloatArray, floor_y: float) -> None:
     if toe_was and heel > HEEL_M * row[SIZE]:
         row[ANKLE_BARRED] = 1.0
     lag = sqrt(row[SHIFT_T] * row[SHIFT_T] + row[SHIFT_T + 2] * row[SHIFT_T + 2])
-    if not ankle_was and toe > (LEAVE_M if lag > LAG_M * row[SIZE] else TOE_M) * row[SIZE]:
+    row[LEAST] = min(row[LEAST], lag) if toe_was else UNSEEN_M
+    if not ankle_was and toe > (LEAVE_M if lag - row[LEAST] > LAG_M * row[SIZE] else TOE_M) * row[SIZE]:
         row[TOE_BARRED] = 1.0
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import marey.locomotion
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.dynamics import validity
 from marey.io import load, save
 from marey.locomotion import Engine, effector_positions, enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
 from marey.locomotion._plant_arrays import leg_arrays
@@ -103,6 +104,31 @@ def test_glardon_a29_plants_add_no_pop(speed: float, run: float, turn_rate: floa
     assert (leg_steps(planted) <= 1.3 * leg_steps(raw) + 3.0).all()
     assert knee_bends(planted).min() > 0.0
     assert np.ptp(bone_lengths(planted), axis=0).max() < 1e-9
+
+
+@lru_cache
+def at_60_hz(speed: float, turn_rate: float, plants: bool) -> Motion:
+    """A run; unplanted, its contacts are those of the gait's table."""
+    engine = Engine(speed=speed, run=1.0, turn_rate=turn_rate, plants=plants)
+    engine.run(1.0, rate_hz=60.0)
+    return engine.run(3.0, rate_hz=60.0)
+
+
+@pytest.mark.parametrize(("speed", "turn_rate"), [(2.0, 0.0), (2.5, 0.5), (3.0, 0.0), (3.0, 1.0)])
+def test_feet_of_runs_are_down_when_the_gait_says(speed: float, turn_rate: float) -> None:
+    held, told = (flags(at_60_hz(speed, turn_rate, plants)) for plants in (True, False))
+    assert not (held & ~told).any()
+    for toe in (1, 3):
+        starts, told_starts = (np.flatnonzero(np.diff(f[:, toe].astype(int)) > 0) for f in (held, told))
+        assert len(starts) == len(told_starts) >= 3
+        assert (starts - told_starts).max() <= 1  # frames
+        assert held[:, toe].sum() > 0.78 * told[:, toe].sum()  # the ball leaves before the tip
+
+
+@pytest.mark.parametrize(("speed", "least"), [(2.0, 0.60), (2.5, 0.70), (3.0, 0.80), (3.5, 0.80)])
+def test_a_body_could_have_made_most_of_a_run(speed: float, least: float) -> None:
+    """Captured runs have 0.86 green frames; slow ones of the model sway more than a body in flight can."""
+    assert validity(at_60_hz(speed, 0.0, True)).valid_fraction >= least
 
 
 def test_plants_lower_the_root_hardly() -> None:
@@ -213,7 +239,11 @@ def test_footprints_alternate_and_tell_the_step() -> None:
 
 def test_glardon_a49_plants_know_nothing_of_engine_and_model() -> None:
     folder = Path(marey.locomotion.__file__).parent
-    mine = [p for pattern in ("_plant*.py", "_foot_*.py", "_detect*.py", "_ease.py") for p in folder.glob(pattern)]
+    mine = [
+        p
+        for pattern in ("_plant*.py", "_foot_*.py", "_detect*.py", "_ease.py", "_checks.py")
+        for p in folder.glob(pattern)
+    ]
     own = {f"marey.locomotion.{path.stem}" for path in mine}
     for path in mine:
         tree = ast.parse(path.read_text())

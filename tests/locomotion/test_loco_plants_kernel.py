@@ -15,6 +15,8 @@ from marey.locomotion._foot_priority_kernels import pose_leg_priority
 from marey.locomotion._plant_arrays import FAR_S, leg_arrays, plant_goals, plant_options, plant_state
 from marey.locomotion._plant_ease_kernels import eased
 from marey.locomotion._plant_kernels import plant_step
+from marey.locomotion._plant_place_kernels import roll_in
+from marey.locomotion._plant_turn_kernels import measure_foot
 from marey.skeleton import HUMAN, joint_positions, t_pose
 
 LEGS = leg_arrays(HUMAN)
@@ -221,6 +223,16 @@ def test_a_foot_lands_where_it_was_foreseen() -> None:
     np.testing.assert_allclose(ankles[-1][[0, 2]], landing[0, [0, 2]], atol=1e-9)
     assert np.ptp(np.array(ankles)[:, [0, 2]], axis=0).max() < 1e-9
     assert ankles[-1][1] == pytest.approx(LEGS.rest[0], abs=1e-9)
+
+
+def test_a_foot_that_lands_flat_holds_its_toe_at_once_and_one_on_its_heel_rolls_down_first() -> None:
+    """A flat one takes no time; then the time grows with the height of the toe, up to a limit, in any size."""
+    row = np.zeros(plant_state().shape[1])
+    for size in (0.6, 1.0):
+        measure_foot(row, 0, size, LEGS)
+        flat = size * (LEGS.rest[1] - LEGS.rest[0])
+        times_s = [roll_in(row, flat + size * rise) for rise in (-0.02, 0.0, 0.01, 0.02, 0.04, 0.10)]
+        np.testing.assert_allclose(times_s, [0.0, 0.0, 0.0125, 0.025, 0.05, 0.05], atol=1e-12)
 
 
 def test_a_plant_that_nobody_announced_is_held_where_the_foot_is_and_settles() -> None:
