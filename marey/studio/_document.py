@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from marey.base import InputError
 from marey.dynamics import ValidityReport
 from marey.studio._film import Film
+from marey.studio._sketch import Draft
 from marey.studio._task import Task
 from marey.studio._walk import Walk
 
@@ -22,6 +23,7 @@ class Document:
     report: ValidityReport | None = None  # of the clip that is open, once it was checked
     task: Task | None = None  # a repair or a jump whose end was not seen yet
     walk: Walk | None = None  # characters that are driven live, once there were any
+    draft: Draft | None = None  # the sketch that is drawn, once there is one
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0
@@ -77,6 +79,11 @@ class Document:
     def live(self) -> Walk | None:
         """The walk, if it is on the stage instead of the clip."""
         return self.walk if self.walk is not None and self.walk.is_on else None
+
+    @property
+    def drawing(self) -> Draft | None:
+        """The sketch, if it is on the stage instead of the clip."""
+        return self.draft if self.draft is not None and self.draft.is_open and self.live is None else None
 
     @property
     def index(self) -> int:

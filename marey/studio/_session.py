@@ -20,6 +20,8 @@ from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, Timel
 from marey.studio._physics import Physics
 from marey.studio._posing import Posing
 from marey.studio._shelf import Shelf, safe_name
+from marey.studio._sketch_panel import SketchPanel
+from marey.studio._sketch_stage import SketchStage
 from marey.studio._stage import Stage
 from marey.studio._walk_panel import WalkPanel
 from marey.studio._walk_stage import WalkStage
@@ -43,6 +45,8 @@ class Session:
         self._physics: Physics | None = None
         self._walking: WalkPanel | None = None
         self._walk_stage = WalkStage(client.scene, self._clicked)
+        self._sketching: SketchPanel | None = None
+        self._sketch_stage: SketchStage | None = None
         self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
@@ -94,7 +98,17 @@ class Session:
         """Send a clip to the user as a file; called by the worker."""
         path = Path(self._folder.name) / f"export{Path(name).suffix}"
         _write(motion, path)
-        self._client.send_file_download(safe_name(name), path.read_bytes())
+        self.send_bytes(name, path.read_bytes())
+
+    def send_bytes(self, name: str, content: bytes) -> None:
+        """Send a file to the user; called by the worker."""
+        self._client.send_file_download(safe_name(name), content)
+
+    def keep_file(self, name: str, content: bytes) -> Path:
+        """Put what the user brought into the page's own folder."""
+        path = Path(self._folder.name) / safe_name(name)
+        path.write_bytes(content)
+        return path
 
     def flush(self) -> None:
         """Show at once what was changed, before something that takes long; called by the worker."""
@@ -112,6 +126,8 @@ class Session:
         """Stop the worker and remove uploaded files."""
         if self._physics is not None:
             self._physics.close()
+        if self._sketching is not None:
+            self._sketching.close()
         self._worker.stop()
         self._folder.cleanup()
 
@@ -137,7 +153,12 @@ class Session:
             self._physics = Physics(gui, self)
         with tabs.add_tab("Walk"):
             self._walking = WalkPanel(gui, self)
-        self._panels = (*play, TimelinePanel(gui, self), self._physics, self._walking)
+        with tabs.add_tab("Sketch"):
+            self._sketching = SketchPanel(gui, self)
+        scene, sketching = self._client.scene, self._sketching
+        self._sketch_stage = SketchStage(scene, sketching.click_item, sketching.drag)
+        scene.on_click(modifier="cmd/ctrl")(sketching.click_ground)
+        self._panels = (*play, TimelinePanel(gui, self), self._physics, self._walking, sketching)
 
     def _open(self, label: str) -> None:
         try:
@@ -148,6 +169,8 @@ class Session:
         self.document.open(label, film)
         if self.document.walk is not None:
             self.document.walk.is_on = False
+        if self.document.draft is not None:
+            self.document.draft.is_open = False
         if self._posing is not None:
             self._posing.desk = None
         self._stage.load(film)
@@ -156,8 +179,7 @@ class Session:
     def _upload(self, name: str, content: bytes) -> None:
         from marey.io import load
 
-        path = Path(self._folder.name) / safe_name(name)
-        path.write_bytes(content)
+        path = self.keep_file(name, content)
         self.open_motion(path.name, load(path))
 
     def _step(self, frames: int) -> None:
@@ -219,13 +241,36 @@ class Session:
             follows = self.document.shown["Follow"]
             self._stage.step_aside(*((walk.place(), walk.view_rad) if follows else ((0.0, 0.0), 0.0)))
             self._walk_stage.draw(walk)
+            self._draw_sketch()
             return
         self._walk_stage.hide()
+        if desk is not None and self.document.draft is not None:
+            self.document.draft.is_open = False
+        self._draw_sketch()
+        if self.document.drawing is not None:
+            self._stage.step_aside((0.0, 0.0), 0.0)
+            return
         self._stage.draw(self.document, None if desk is None else desk.state.pose)
         self._forces.draw(self.document)
 
+    def _draw_sketch(self) -> None:
+        """The sketch while it is drawn, and under the clips that were made from it."""
+        document, stage = self.document, self._sketch_stage
+        draft = document.draft
+        if stage is None or draft is None:
+            return
+        if document.drawing is not None:
+            stage.draw(draft, None)
+        elif document.live is None and document.label in draft.clips:
+            stage.draw(draft, document.film)
+        else:
+            stage.hide()
+
     def _frame_body(self) -> None:
         film = self.document.film
+        if self.document.drawing is not None:
+            self._client.camera.position, self._client.camera.look_at = self.document.drawing.view()
+            return
         if self.document.live is not None:
             self._client.camera.position, self._client.camera.look_at = BEHIND_M
             return

@@ -62,6 +62,8 @@ class Studio:
         for document in documents:
             if document.task is not None:
                 document.task.stop()
+            if document.draft is not None and document.draft.synthesis is not None:
+                document.draft.synthesis.stop()
         self._server.stop()
 
     def __enter__(self) -> Studio:

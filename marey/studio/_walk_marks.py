@@ -41,20 +41,20 @@ class Footprints:
             return
         self._shown, room = key, KEPT_PRINTS * len(walk.walkers)
         if self._node is None or len(self._node.batched_positions) != room:
-            self._node = _instances(self._scene, "/stage/walk/prints", sole(), room, PRINT_COLOUR["left"])
+            self._node = instances(self._scene, "/stage/walk/prints", sole(), room, PRINT_COLOUR["left"])
         places = np.array([(p.position[0], PRINT_Y_M, p.position[2]) for p, _ in rows]).reshape(-1, 3)
-        self._node.batched_positions = _padded(places, room, 0.0)
-        self._node.batched_wxyzs = _padded(yaws(np.array([p.heading_rad for p, _ in rows])), room, 0.5)
-        self._node.batched_scales = _padded(np.array([leg for _, leg in rows]) / walk.leg_length_m, room, HIDDEN)
+        self._node.batched_positions = padded(places, room, 0.0)
+        self._node.batched_wxyzs = padded(yaws(np.array([p.heading_rad for p, _ in rows])), room, 0.5)
+        self._node.batched_scales = padded(np.array([leg for _, leg in rows]) / walk.leg_length_m, room, HIDDEN)
         colours = np.array([PRINT_COLOUR[p.side] for p, _ in rows]).reshape(-1, 3)
-        self._node.batched_colors = _padded(colours, room, 200).astype(np.uint8)
+        self._node.batched_colors = padded(colours, room, 200).astype(np.uint8)
 
 
 class Targets:
     """Where the driven character's ankles and toes are held or will land, and its take-off."""
 
     def __init__(self, scene: viser.SceneApi) -> None:
-        self._node = _instances(scene, "/stage/walk/targets", disc(), NUM_TARGETS, TARGET_COLOUR)
+        self._node = instances(scene, "/stage/walk/targets", disc(), NUM_TARGETS, TARGET_COLOUR)
         self._node.batched_colors = np.array([TARGET_COLOUR] * 4 + [TAKEOFF_COLOUR], dtype=np.uint8)
 
     def draw(self, walk: Walk) -> None:
@@ -146,15 +146,17 @@ def yaws(angle_rad: FloatArray) -> FloatArray:
     return np.stack([np.cos(half), zero, np.sin(half), zero], axis=-1)
 
 
-def _padded(rows: FloatArray, count: int, value: float) -> Float32:
+def padded(rows: FloatArray, count: int, value: float) -> Float32:
+    """Rows of a batch, filled up to a number of them."""
     full = np.full((count, *rows.shape[1:]), value, dtype=np.float32)
     full[: len(rows)] = rows
     return full
 
 
-def _instances(
+def instances(
     scene: viser.SceneApi, name: str, mesh: tuple[Float32, IntArray], count: int, colour: tuple[int, int, int]
 ) -> viser.BatchedMeshHandle:
+    """A node of many flat marks, all hidden at first."""
     return scene.add_batched_meshes_simple(
         name,
         vertices=mesh[0],

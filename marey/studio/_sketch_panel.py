@@ -1,0 +1,251 @@
+"""The Sketch tab: draw a way and what lies on it, press Synthesise, watch the solutions come, play."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import viser
+
+from marey.base import InputError
+from marey.studio._document import Document
+from marey.studio._shelf import safe_name
+from marey.studio._sketch import Draft
+from marey.studio._sketch_controls import ItemGroup, ThingsGroup, WayGroup, WishGroup, boxed, when_user
+from marey.studio._sketch_run import Order, Synthesis
+from marey.studio._sketch_words import state_html
+
+if TYPE_CHECKING:
+    from marey.motion import Motion
+    from marey.pipeline import SynthesisResult
+    from marey.studio._session import Session
+
+HELP_HTML: Final = boxed(
+    "help",
+    "<b>Ctrl</b> and a click on the ground adds a way-point, which becomes the goal. Click a mark or a thing to take "
+    "it in hand and drag the arrows. The camera turns with a plain drag.",
+)
+OPEN: Final = "open one ..."
+EXPORTS: Final = {"GLB": ".glb", "BVH": ".bvh"}
+MAX_TOML: Final = 1_000_000  # bytes of a sketch
+
+
+class SketchPanel:
+    """Commands and widgets of the Sketch tab; the session's worker runs what is short, a thread what is long."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        from marey.samples import sketch_names
+
+        self._session = session
+        self._clicks = count()
+        self._start = gui.add_button("Draw here", icon=viser.Icon.PENCIL)
+        self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, disabled=True)
+        gui.add_html(HELP_HTML)
+        with gui.add_folder("File", expand_by_default=True):
+            self._shipped = gui.add_dropdown("Shipped", options=(OPEN, *sketch_names()))
+            self._upload = gui.add_upload_button("Upload a sketch (TOML)", icon=viser.Icon.UPLOAD)
+            self._save = gui.add_button("Download the sketch (TOML)", icon=viser.Icon.DOWNLOAD)
+        self._way = WayGroup(gui, self._tell)
+        self._things = ThingsGroup(gui, self._tell)
+        with gui.add_folder("In hand"):
+            self._item = ItemGroup(gui, self._tell)
+        with gui.add_folder("Motion"):
+            self._wish = WishGroup(gui, self._tell)
+            self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)
+            self._go = gui.add_button("Synthesise", icon=viser.Icon.PLAYER_PLAY, color="blue")
+            self._compare = gui.add_button("Compare k = 1 and k = 2", icon=viser.Icon.ARROWS_DIFF)
+            self._stop = gui.add_button("Stop, keep the best", icon=viser.Icon.HAND_STOP, disabled=True)
+            self._state = gui.add_html(state_html(None))
+            self._keep = gui.add_button_group("Take home as", options=tuple(EXPORTS))
+        self._looks = {what: gui.add_checkbox(f"Show {what.lower()}", True) for what in Draft().shown}
+        self._groups = (self._way, self._things, self._item, self._wish)
+        self._connect()
+        if session.document.draft is not None and session.document.draft.synthesis is not None:
+            session.document.draft.synthesis.listen(self._hear)  # the page was loaded again
+
+    def refresh(self, document: Document) -> None:
+        """Show what is drawn and how it goes."""
+        draft = document.draft
+        self._start.disabled, self._back.disabled = document.drawing is not None, document.drawing is None
+        self._state.content = state_html(draft)
+        if draft is None:
+            return
+        for group in self._groups:
+            group.refresh(draft)
+        for what, box in self._looks.items():
+            box.value = draft.shown[what]
+        is_busy = draft.synthesis is not None and draft.synthesis.is_running
+        self._go.disabled = self._compare.disabled = is_busy
+        self._stop.disabled = not is_busy
+
+    def close(self) -> None:
+        """The page is gone; a search that runs goes on for a page that comes back."""
+        draft = self._session.document.draft
+        if draft is not None and draft.synthesis is not None:
+            draft.synthesis.listen(None)
+
+    def click_ground(self, event: Any) -> None:
+        """A ray from the camera: the way goes on to where it meets the ground."""
+        if self._session.document.drawing is None:
+            return
+        origin, ray = np.array(event.ray_origin, dtype=np.float64), np.array(event.ray_direction, dtype=np.float64)
+        self._session.post(f"sketch click {next(self._clicks) % 100}", lambda: self._go_on(origin, ray))
+
+    def click_item(self, label: str) -> None:
+        """A mark or a thing was clicked: take it in hand."""
+        if self._session.document.drawing is not None:
+            self._tell("select", lambda draft: draft.select(label))
+
+    def drag(self, label: str, x: float, z: float, is_new: bool) -> None:
+        """The handle was dragged."""
+        self._tell("drag new" if is_new else "drag", lambda draft: draft.move(label, x, z, is_new=is_new))
+
+    def _connect(self) -> None:
+        self._start.on_click(self._when("start", self._begin))
+        self._back.on_click(self._when("back", self._end))
+        self._shipped.on_update(when_user(self._open_shipped))
+        self._upload.on_upload(when_user(self._open_upload))
+        self._own.on_upload(when_user(self._open_graph))
+        self._save.on_click(self._when("save", self._send_toml))
+        self._go.on_click(self._when("go", lambda: self._synthesise(compare=False)))
+        self._compare.on_click(self._when("go", lambda: self._synthesise(compare=True)))
+        self._stop.on_click(self._when("stop", self._halt))
+        self._keep.on_click(self._when("keep", lambda: self._send_motion(self._keep.value)))
+        for what, box in self._looks.items():
+            box.on_update(when_user(partial(self._look, what)))
+
+    def _tell(self, key: str, edit: Callable[[Draft], None]) -> None:
+        self._session.post(f"sketch {key}", lambda: edit(self._need()))
+
+    def _when(self, key: str, job: Callable[[], None]) -> Callable[[Any], None]:
+        """A handler that leaves the job with the worker; our own assignments come without a client."""
+        return lambda event: self._session.post(f"sketch {key}", job) if event.client is not None else None
+
+    def _need(self) -> Draft:
+        """The draft; the first edit begins one."""
+        document = self._session.document
+        if document.draft is None:
+            document.draft = Draft()
+            self._step_in(document.draft)
+        return document.draft
+
+    def _begin(self) -> None:
+        self._step_in(self._need())
+
+    def _step_in(self, draft: Draft) -> None:
+        """Leave the stage to the sketch."""
+        document = self._session.document
+        document.playing, draft.is_open = False, True
+        if document.walk is not None:
+            document.walk.is_on = False
+        self._session.frame_body()
+
+    def _end(self) -> None:
+        self._need().is_open = False
+        self._session.frame_body()
+
+    def _go_on(self, origin: np.ndarray[Any, np.dtype[np.float64]], ray: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        if not (np.isfinite(origin).all() and np.isfinite(ray).all()) or not origin[1] * ray[1] < 0.0:
+            raise InputError("that is not on the ground", "Click below the horizon")
+        x, _, z = origin - origin[1] / ray[1] * ray
+        self._need().add_point((float(x), float(z)))
+
+    def _look(self, what: str) -> None:
+        on = bool(self._looks[what].value)
+        self._tell(f"look {what}", lambda draft: draft.shown.update({what: on}))
+
+    def _open_shipped(self) -> None:
+        from marey.samples import sketch_file
+        from marey.world import load_sketch
+
+        name = self._shipped.value
+        if name != OPEN:
+            self._session.post("sketch open", lambda: self._take(lambda: load_sketch(sketch_file(name))))
+            self._shipped.value = OPEN
+
+    def _open_upload(self) -> None:
+        from marey.world import parse_sketch
+
+        name, content = self._upload.value.name, self._upload.value.content
+
+        def read() -> Any:
+            if len(content) > MAX_TOML:
+                raise InputError(f"'{safe_name(name)}' is too large for a sketch", "Sketches are TOML text")
+            try:
+                return parse_sketch(content.decode("utf-8"), file=safe_name(name))
+            except UnicodeDecodeError:
+                raise InputError(f"'{safe_name(name)}' is no text", "Sketches are TOML in UTF-8") from None
+
+        self._session.post("sketch open", lambda: self._take(read))
+
+    def _take(self, read: Callable[[], Any]) -> None:
+        """Read before anything changes: a bad file harms nothing."""
+        sketch = read()
+        draft = self._need()
+        draft.open(sketch)
+        self._step_in(draft)
+
+    def _open_graph(self) -> None:
+        name, content = self._own.value.name, self._own.value.content
+        self._session.post("sketch graph", lambda: self._take_graph(name, content))
+
+    def _take_graph(self, name: str, content: bytes) -> None:
+        from marey.graph import load_graph
+
+        draft = self._need()
+        draft.graph = load_graph(self._session.keep_file(name, content))
+        draft.graph_label = safe_name(name)
+
+    def _send_toml(self) -> None:
+        from marey.world import sketch_to_toml
+
+        drawn = self._need().drawn
+        self._session.send_bytes(f"{drawn.name}.toml", sketch_to_toml(drawn.sketch()).encode())
+
+    def _send_motion(self, kind: str) -> None:
+        document = self._session.document
+        if document.film is None or document.draft is None or document.label not in document.draft.clips:
+            raise InputError("no motion of this sketch is open", "Press 'Synthesise' first")
+        self._session.send(document.film.motion, Path(document.label).stem + EXPORTS.get(kind, ".glb"))
+
+    def _synthesise(self, *, compare: bool) -> None:
+        draft = self._need()
+        if draft.synthesis is not None and draft.synthesis.is_running:
+            raise InputError("a motion is being made already", "Stop it, or wait")
+        engine = "graph" if compare else draft.engine
+        blends = (1, 2) if compare else (draft.k,)
+        order = Order(draft.drawn.sketch(), engine, blends, draft.budget_s, draft.graph)
+        draft.synthesis = Synthesis(order, self._hear)
+
+    def _halt(self) -> None:
+        synthesis = self._need().synthesis
+        if synthesis is not None:
+            synthesis.stop()
+
+    def _hear(self) -> None:
+        """Something is new; called from the synthesis's thread."""
+        self._session.post("sketch heard", self._take_end)
+
+    def _take_end(self) -> None:
+        """Open what was made, once."""
+        synthesis = self._need().synthesis
+        if synthesis is None or synthesis.is_running or synthesis.is_told:
+            return
+        synthesis.is_told = True
+        for result in synthesis.results:
+            if result.motion is not None:
+                self._show(result, result.motion)
+        if synthesis.error is not None:
+            raise synthesis.error
+
+    def _show(self, result: SynthesisResult, motion: Motion) -> None:
+        draft, document = self._need(), self._session.document
+        k = f", k = {result.search.history[-1].k}" if result.search is not None and result.search.history else ""
+        self._session.open_motion(f"{draft.drawn.name} ({result.engine}{k})", motion)
+        draft.clips.add(document.label)
+        document.playing = True
+        self._session.frame_body()

@@ -1,0 +1,153 @@
+"""A sketch becomes a motion beside the session: in a thread of its own, telling solutions as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from marey.base import InputError
+from marey.world import Sketch
+
+if TYPE_CHECKING:
+    from marey.graph import MotionGraph, Solution
+    from marey.pipeline import SynthesisResult
+
+ENGINES: Final[tuple[str, ...]] = ("auto", "locomotion", "graph")
+BUDGET_S: Final = (1.0, 120.0)
+KEPT: Final = 200  # solutions that are remembered
+_BUILDING: Final = threading.Lock()
+
+Heard = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """What is to be made."""
+
+    sketch: Sketch
+    engine: str = "auto"
+    blends: tuple[int, ...] = (2,)  # motions that the graph may blend; one search for each
+    budget_s: float = 10.0
+    graph: MotionGraph | None = None  # the user's own; that of the shipped clips by default
+
+
+class Synthesis:
+    """One order. It belongs to the draft, so that a page that is loaded again finds it going on.
+
+    Lists only grow, and only by the thread; anybody may read them.
+    """
+
+    def __init__(self, order: Order, listener: Heard | None) -> None:
+        self.order = order
+        self.words = "starting"
+        self.solutions: list[Solution] = []
+        self.results: list[SynthesisResult] = []
+        self.error: Exception | None = None
+        self.is_told = False  # set by the page that took the end
+        self.is_running = True
+        self._begin = perf_counter()
+        self._stop = threading.Event()
+        self._listener = listener
+        self._thread = threading.Thread(target=self._run, name="marey-synthesis", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; the best that a search has by then is kept."""
+        self._stop.set()
+
+    def listen(self, listener: Heard | None) -> None:
+        """Tell another one from now on, or none."""
+        self._listener = listener
+        if listener is not None:
+            listener()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end; whether it came."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody asked it to end."""
+        return self._stop.is_set()
+
+    def _run(self) -> None:
+        try:
+            self._make()
+        except Exception as error:  # told to the user by the session
+            self.error = error
+        self.words = f"{perf_counter() - self._begin:.1f} s"
+        self.is_running = False
+        self._tell()
+
+    def _make(self) -> None:
+        from marey.pipeline import choose_engine, synthesize
+
+        order = self.order
+        engine = choose_engine(order.sketch, order.graph) if order.engine == "auto" else order.engine
+        if engine == "locomotion":
+            self._say("walking the way")
+            made = synthesize(order.sketch, engine, check=False)
+            if not self.is_stopped:  # a walk is whole or nothing
+                self.results.append(made)
+            return
+        self._say("getting the motion graph; the first time takes a while")
+        graph = shipped_graph(self._count) if order.graph is None else order.graph
+        for k in order.blends:
+            if self.is_stopped:
+                return
+            self._say(f"searching, k = {k}")
+            self.results.append(
+                synthesize(
+                    order.sketch, engine, graph=graph, k=k, budget_s=order.budget_s, check=False,
+                    on_solution=self._hear, cancel=self._stop,
+                )
+            )  # fmt: skip
+
+    def _hear(self, solution: Solution) -> bool:
+        if len(self.solutions) < KEPT:
+            self.solutions.append(solution)
+        self._tell()
+        return self.is_stopped
+
+    def _count(self, done: int, of: int) -> None:
+        if self.is_stopped:
+            raise InputError("stopped while the motion graph was built", "Press 'Synthesise' to go on")
+        self._say(f"building the motion graph: {done} of {of} clips")
+
+    def _say(self, words: str) -> None:
+        self.words = words
+        self._tell()
+
+    def _tell(self) -> None:
+        listener = self._listener
+        if listener is not None:
+            listener()
+
+
+def shipped_graph(on_progress: Callable[[int, int], None] | None = None) -> MotionGraph:
+    """The graph of the shipped clips, built once and shared by all pages."""
+    with _BUILDING:
+        _progress.heard = on_progress
+        try:
+            return _shipped_graph()
+        finally:
+            _progress.heard = None
+
+
+class _Progress:
+    heard: Callable[[int, int], None] | None = None
+
+
+_progress: Final = _Progress()
+
+
+@lru_cache(maxsize=1)
+def _shipped_graph() -> MotionGraph:
+    from marey.samples import demo_graph
+
+    return demo_graph(on_progress=_progress.heard)

@@ -1,0 +1,222 @@
+"""The sketch in the scene: way, corridor, things, events, a handle for what is selected, footprints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+import viser
+
+from marey.studio._film import Film
+from marey.studio._sketch import Draft
+from marey.studio._sketch_drawn import FOUND
+from marey.studio._sketch_forms import Form
+from marey.studio._sketch_marks import MAX_PRINTS, band, band_faces, footprints, line
+from marey.studio._walk_marks import HIDDEN, PRINT_COLOUR, PRINT_Y_M, instances, padded, sole, yaws
+from marey.world import Path
+
+Moved = Callable[[str, float, float, bool], None]  # label, x, z [m], whether the drag begins
+ROOT: Final = "/stage/sketch"
+COLOUR: Final = {
+    "river": (70, 130, 200),
+    "wall": (150, 140, 130),
+    "stone": (120, 120, 116),
+    "table": (170, 120, 70),
+    "box": (190, 150, 60),
+    "object": (200, 40, 90),
+}
+START, BETWEEN, GOAL = (40, 150, 80), (70, 90, 130), (200, 60, 50)
+EVENT_COLOUR: Final = (130, 50, 150)
+BAND_COLOUR, LINE_COLOUR = (120, 170, 220), (50, 80, 140)
+BALL_M, OBJECT_M, GIZMO_M = 0.07, 0.05, 0.5
+RIVER_M: Final = 0.01  # thickness of the water that is drawn
+UPRIGHT: Final = (float(np.sqrt(0.5)), float(-np.sqrt(0.5)), 0.0, 0.0)  # an axis along z, turned to y
+
+
+class SketchStage:
+    """Owns its scene nodes; :meth:`draw` moves them."""
+
+    def __init__(self, scene: viser.SceneApi, clicked: Callable[[str], None], moved: Moved) -> None:
+        self._scene, self._clicked, self._moved = scene, clicked, moved
+        self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
+        self._way: Way | None = None
+        self._nodes: dict[str, tuple[str, Any]] = {}  # label -> what it was made for, and its mesh
+        self._names: dict[str, viser.LabelHandle] = {}
+        self._gizmo: viser.TransformControlsHandle | None = None
+        self._prints: Prints | None = None
+        self._numbers = count()  # node names; labels may hold anything
+        self._label, self._held = "", ""
+        self._begins = True
+
+    def hide(self) -> None:
+        """Nothing of it is seen."""
+        self._root.visible = False
+        if self._gizmo is not None:
+            self._gizmo.visible = False
+
+    def draw(self, draft: Draft, film: Film | None) -> None:
+        """Show the sketch, and where the feet of its clip stand."""
+        self._root.visible = draft.shown["Sketch"]
+        if self._way is None or self._prints is None:
+            self._way, self._prints = Way(self._scene), Prints(self._scene)
+        self._way.draw(draft)
+        self._draw_items(draft)
+        self._draw_gizmo(draft)
+        self._prints.draw(film if draft.shown["Footprints"] else None)
+
+    def _draw_items(self, draft: Draft) -> None:
+        labels = draft.items()
+        for label in set(self._nodes) - set(labels):
+            self._forget(label)
+        for number, label in enumerate(labels):
+            form = draft.form(label)
+            kind = "mark" if form is None else form.kind
+            if label in self._nodes and self._nodes[label][0] != kind:
+                self._forget(label)
+            if label not in self._nodes:
+                self._nodes[label] = (kind, self._add(label, kind))
+            node = self._nodes[label][1]
+            if form is None:
+                _place_mark(node, label, draft, number)
+            else:
+                _place_form(node, form)
+            self._name(label, draft)
+
+    def _add(self, label: str, kind: str) -> Any:
+        name = f"{ROOT}/item_{next(self._numbers)}"
+        if kind in ("mark", "object"):
+            node = self._scene.add_icosphere(name, radius=BALL_M if kind == "mark" else OBJECT_M, subdivisions=2)
+        elif kind == "stone":
+            node = self._scene.add_cylinder(name, radius=0.5, height=1.0)
+        else:
+            node = self._scene.add_box(name, dimensions=(1.0, 1.0, 1.0), opacity=0.6 if kind == "river" else None)
+        if kind != "mark":
+            node.color = COLOUR[kind]
+        node.on_click(partial(self._click, label))
+        return node
+
+    def _forget(self, label: str) -> None:
+        self._nodes.pop(label)[1].remove()
+        if label in self._names:
+            self._names.pop(label).remove()
+
+    def _name(self, label: str, draft: Draft) -> None:
+        """A label over the ends of the way, over objects and over events."""
+        last = f"way-point {len(draft.drawn.points)}"
+        text = {"way-point 1": "start", last: "goal"}.get(label, "" if label.startswith("way-point") else label)
+        form = draft.form(label)
+        if form is not None and form.kind != "object":
+            text = ""
+        if label not in self._names:
+            name = f"{ROOT}/name_{next(self._numbers)}"
+            self._names[label] = self._scene.add_label(name, text, anchor="bottom-center")
+        x, y, z = draft.place_of(label)
+        node = self._names[label]
+        node.position, node.visible = (x, y + 0.14, z), bool(text)
+        if node.text != text:
+            node.text = text
+
+    def _draw_gizmo(self, draft: Draft) -> None:
+        if self._gizmo is None:
+            self._gizmo = self._scene.add_transform_controls(
+                f"{ROOT}/handle",
+                scale=GIZMO_M,
+                active_axes=(True, False, True),
+                disable_rotations=True,
+                depth_test=False,
+            )
+            self._gizmo.on_update(self._dragged)
+        self._gizmo.visible = draft.is_open and bool(draft.selected)
+        if draft.selected and not self._held:
+            self._gizmo.position = draft.place_of(draft.selected)
+        self._label = draft.selected
+
+    def _click(self, label: str, _: Any) -> None:
+        self._clicked(label)
+
+    def _dragged(self, event: Any) -> None:
+        if event.phase == "start":
+            self._held, self._begins = self._label, True
+        elif event.phase == "update":
+            x, _, z = event.target.position
+            self._moved(self._held or self._label, float(x), float(z), self._begins)
+            self._begins = False
+        else:
+            self._held = ""
+
+
+class Way:
+    """The line of the way and the band of its corridor."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        rest = Path(np.array([[0.0, 0.0], [0.0, 1.0]]))
+        self._band = scene.add_mesh_simple(
+            f"{ROOT}/corridor",
+            band(rest, 1.0),
+            band_faces(),
+            color=BAND_COLOUR,
+            opacity=0.35,
+            side="double",
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+        self._line = scene.add_line_segments(f"{ROOT}/way", points=line(rest), colors=LINE_COLOUR, thickness=0.03)
+        self._shown: object = None
+
+    def draw(self, draft: Draft) -> None:
+        """Follow the way-points."""
+        if draft.drawn is self._shown:
+            return
+        self._shown, drawn = draft.drawn, draft.drawn
+        has_way = drawn.way != FOUND and len(drawn.points) > 1
+        self._band.visible = self._line.visible = has_way
+        if has_way:
+            path = Path(np.array(drawn.points), drawn.way)
+            self._band.vertices = band(path, drawn.corridor_m)
+            self._line.points = line(path)
+
+
+class Prints:
+    """Where the feet of the clip stand; sent anew only with another clip."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._node = instances(scene, f"{ROOT}/prints", sole(), MAX_PRINTS, PRINT_COLOUR["left"])
+        self._film: Film | None = None
+
+    def draw(self, film: Film | None) -> None:
+        """Lay the prints of a clip."""
+        self._node.visible = film is not None
+        if film is None or film is self._film:
+            return
+        self._film = film
+        places, headings, sides = footprints(film)
+        on_ground = np.stack([places[:, 0], np.full(len(places), PRINT_Y_M), places[:, 1]], axis=1)
+        self._node.batched_positions = padded(on_ground, MAX_PRINTS, 0.0)
+        self._node.batched_wxyzs = padded(yaws(headings), MAX_PRINTS, 0.5)
+        self._node.batched_scales = padded(np.ones(len(places)), MAX_PRINTS, HIDDEN)
+        colours = np.array([PRINT_COLOUR[side] for side in sides]).reshape(-1, 3)
+        self._node.batched_colors = padded(colours, MAX_PRINTS, 200).astype(np.uint8)
+
+
+def _place_mark(node: Any, label: str, draft: Draft, number: int) -> None:
+    x, y, z = draft.place_of(label)
+    node.position = (x, max(y, BALL_M), z)
+    last = len(draft.drawn.points) - 1
+    colour = START if number == 0 else GOAL if number == last else BETWEEN
+    node.color = colour if label.startswith("way-point") else EVENT_COLOUR
+
+
+def _place_form(node: Any, form: Form) -> None:
+    if form.kind == "object":
+        node.position = (form.x, max(form.height_m, OBJECT_M), form.z)
+        return
+    height = RIVER_M if form.kind == "river" else max(form.height_m, 0.02)
+    node.position = (form.x, 0.5 * height, form.z)
+    if form.kind == "stone":
+        node.wxyz, node.scale = UPRIGHT, (form.width_m, form.width_m, height)
+    else:
+        node.wxyz = yaws(np.array([np.radians(form.turn_deg)]))[0]
+        node.scale = (form.length_m, height, form.width_m)
