@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_a_standing_body_is_cut_off_with_its_feet_in_one_order():
     assert [plant.foot for plant in pieces[-1].plants] == ["left", "right"]
     assert pieces[0].start == 0
     assert pieces[-1].stop == 60
-    assert all(a.stop == b.start for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+    assert all(a.stop == b.start for a, b in pairwise(pieces))
 
 
 def test_picks_named_in_the_contact_track_are_believed():

@@ -1,0 +1,175 @@
+"""The compact graph against the full one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey.graph import GraphSettings, assemble, build, transitions_per_s
+from marey.graph._build_prune import cheapest_of
+from marey.graph._compact import cull_transitions, pose_costs, step_cost, transition_costs, way_poses
+from marey.graph._links import complete_linkage, costs_to
+from marey.graph._merge import merge_states
+from marey.graph._transitions import Metric
+from marey.io import load
+
+
+def full_graph(database, transitions, settings):
+    """Source, target and cost of every step from pose to pose."""
+    cost = pose_costs(database, settings)
+    own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
+    source = np.concatenate([own, transitions.source])
+    target = np.concatenate([own + 1, transitions.target])
+    extra = np.concatenate([np.zeros(len(own)), transition_costs(database, transitions, settings)])
+    return source, target, cost[source] + extra
+
+
+@pytest.mark.mocap
+def test_safonova_a14_culling_loses_nothing(picking):
+    """A hundred problems, each with phases that must not be entered: costs of the full graph to 1e-6."""
+    database, settings = picking.database, picking.settings
+    ways = cull_transitions(database, picking.transitions, settings)
+    source, target, cost = full_graph(database, picking.transitions, settings)
+    table = database.phases
+    after = table.after[ways.through]
+    rng = np.random.default_rng(0)
+    solved = 0
+    for _ in range(10):
+        forbidden = rng.random(len(table.start)) < 0.1
+        starts = rng.choice(np.flatnonzero(~forbidden), 10, replace=False)
+        goal = int(rng.choice(np.flatnonzero(~forbidden)))
+        enters = forbidden[database.phase[target]] & (table.start[database.phase[target]] == target)
+        full = costs_to(table.start[[goal]], source[~enters], target[~enters], cost[~enters], database.num_poses)
+        free = ~forbidden[after]
+        compact = costs_to(np.array([goal]), ways.source[free], after[free], ways.cost[free], len(table.start))
+        a, b = full[table.start[starts]], compact[starts]
+        assert (np.isfinite(a) == np.isfinite(b)).all()
+        np.testing.assert_allclose(b[np.isfinite(a)], a[np.isfinite(a)], rtol=1e-6)
+        solved += int(np.isfinite(a).sum())
+    assert solved > 50
+
+
+@pytest.mark.mocap
+def test_ways_cost_what_their_poses_and_transitions_cost(picking):
+    database, settings, ways = picking.database, picking.settings, picking.ways
+    cost = pose_costs(database, settings)
+    price = transition_costs(database, picking.transitions, settings)
+    for way in np.random.default_rng(1).choice(len(ways.source), 200, replace=False):
+        stretches = way_poses(database, picking.transitions, ways, int(way))
+        shown = sum(cost[a:b].sum() for a, b in stretches)
+        assert ways.cost[way] == pytest.approx(shown + price[ways.jumps(int(way))].sum(), rel=1e-9)
+        assert stretches[0][0] == database.phases.start[ways.source[way]]
+        assert stretches[-1][1] == database.phases.stop[ways.through[way]]
+
+
+@pytest.mark.mocap
+def test_one_jump_is_never_cheaper_and_takes_one_at_most(picking):
+    database, settings = picking.database, picking.settings
+    all_ways = cull_transitions(database, picking.transitions, settings)
+    one = cull_transitions(database, picking.transitions, replace(settings, culling="one-jump"))
+    assert one.num_jumps.max() == 1
+    count = len(database.phases.start)
+    best = dict(zip((all_ways.source * count + all_ways.through).tolist(), all_ways.cost.tolist(), strict=True))
+    keys = (one.source * count + one.through).tolist()
+    assert all(cost >= best[key] - 1e-9 for key, cost in zip(keys, one.cost.tolist(), strict=True))
+
+
+@pytest.mark.mocap
+def test_costs_are_physical(picking):
+    """A second of walking costs about one: (100 N m)² s; every transition costs half a step at least."""
+    database, settings = picking.database, picking.settings
+    single = np.array([len(planted) == 1 for planted in database.classes])[database.phases.kind[database.phase]]
+    assert 0.3 < np.median(pose_costs(database, settings)[single]) * database.rate_hz < 4.0
+    price = transition_costs(database, picking.transitions, settings)
+    assert price.min() >= settings.transition_price * step_cost(database, settings) - 1e-12
+
+
+@pytest.mark.mocap
+def test_arrays_of_the_graph_fit_together(picking):
+    arrays = picking.arrays
+    np.testing.assert_allclose(arrays.cost, arrays.seconds * arrays.power + arrays.price, rtol=1e-9)
+    source = np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
+    costs = costs_to(np.array([0]), source, arrays.target, arrays.cost, picking.num_states)
+    assert np.isfinite(costs).all()
+    c, s = np.cos(arrays.delta[:, 2]), np.sin(arrays.delta[:, 2])
+    root = arrays.root[arrays.target]
+    end = arrays.delta[:, :2] + np.stack([c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1)
+    np.testing.assert_allclose(arrays.path[:, -1], end, atol=1e-12)
+    chords = np.linalg.norm(arrays.path[:, -1] - arrays.path[:, 0], axis=1)
+    assert (arrays.arc >= chords - 1e-9).all()
+    assert np.isfinite(transitions_per_s(picking, [0, 1]))
+
+
+def test_complete_linkage_does_not_chain():
+    places = np.array([0.0, 1.0, 2.0, 3.0])
+    labels = complete_linkage(np.abs(places[:, None] - places[None]), 1.5)
+    assert labels[0] == labels[1]
+    assert labels[0] != labels[3]
+
+
+def test_the_cheapest_of_equal_rows_stays():
+    kept = cheapest_of([np.array([0, 0, 1, 1]), np.array([2, 2, 2, 3])], np.array([5.0, 4.0, 1.0, 1.0]))
+    assert sorted(kept.tolist()) == [1, 2, 3]
+
+
+@pytest.mark.mocap
+def test_groups_are_of_one_class_and_nearer_than_the_limit(picking):
+    database, settings = picking.database, picking.settings
+    metric = Metric(database, settings)
+    threshold = picking.transitions.threshold
+    group, gap = merge_states(database, settings, metric, threshold)
+    for label in np.unique(group):
+        members = np.flatnonzero(group == label)
+        assert len(set(database.phases.kind[members].tolist())) == 1
+        assert gap[members].max() <= settings.merge * threshold + 1e-9
+        assert gap[members].min() == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.mocap
+def test_safonova_a15_merging_loses_little(picking):
+    """Costs between the same states, merged and thinned against neither; median within 5 %, solvable within 2 points."""
+    database = picking.database
+    plain = cull_transitions(database, picking.transitions, picking.settings)
+    table, arrays = database.phases, picking.arrays
+    after = table.after[plain.through]
+    state = np.full(len(table.start), -1)
+    for number, members in enumerate(picking.members):
+        state[members] = number
+    source = np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
+    rng = np.random.default_rng(2)
+    inside = np.flatnonzero(state >= 0)
+    ratios, lost, solvable = [], 0, 0
+    for goal in rng.choice(inside, 25, replace=False):
+        full = costs_to(np.array([goal]), plain.source, after, plain.cost, len(table.start))
+        merged = costs_to(state[[goal]], source, arrays.target, arrays.cost, picking.num_states)
+        starts = rng.choice(inside, 40)
+        a, b = full[starts], merged[state[starts]]
+        solvable += int(np.isfinite(a).sum())
+        lost += int((np.isfinite(a) & ~np.isfinite(b)).sum())
+        both = np.isfinite(a) & np.isfinite(b) & (a > 0.0)
+        ratios += (b[both] / a[both]).tolist()
+    assert np.median(ratios) <= 1.05
+    assert lost <= 0.02 * solvable
+
+
+@pytest.mark.mocap
+@pytest.mark.slow
+def test_safonova_a13_compression_of_fifteen_thousand_poses(mocap):
+    """All 29 clips of subject 69, and all of its 15 picks in the graph."""
+    graph = build([load(path) for path in sorted((mocap / "cmu-bvh").glob("69_*.bvh"))])
+    size = graph.size
+    assert size.poses >= 10_000
+    assert size.poses >= 20 * graph.num_states
+    assert size.transitions >= 16 * graph.num_edges
+    assert int(((graph.arrays.event == 1) | (graph.arrays.event == 2)).sum()) == 15
+
+
+@pytest.mark.mocap
+def test_without_merging_every_phase_is_a_state(picking):
+    settings = GraphSettings(merge=0.0, step_bin_m=0.0)
+    graph = assemble(picking.database, settings)
+    assert all(len(members) == 1 for members in graph.members)
+    assert graph.num_states > picking.num_states
+    assert graph.num_edges > picking.num_edges

@@ -1,0 +1,108 @@
+"""Graphs on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey.base import FormatError, InputError, MissingFileError, TensorFormat
+from marey.graph import graph_bytes, load_graph, save_graph
+from marey.graph._file import GRAPH_FILE, _packed
+from marey.graph._file_checks import check_graph, digest
+
+pytestmark = pytest.mark.mocap
+
+
+@pytest.fixture(scope="module")
+def saved(picking, tmp_path_factory):
+    path = tmp_path_factory.mktemp("graphs") / "picking.safetensors"
+    save_graph(picking, path)
+    return path
+
+
+def test_a_graph_comes_back(picking, saved):
+    graph = load_graph(saved)
+    assert graph_bytes(graph) == graph_bytes(picking) == saved.read_bytes()
+    for one, two in zip(graph.arrays, picking.arrays, strict=True):
+        np.testing.assert_array_equal(one, two)
+        assert one.dtype == two.dtype
+    assert graph.settings == picking.settings
+    assert graph.stretches(5) == picking.stretches(5)
+    assert graph.size == picking.size
+    assert not graph.arrays.cost.flags.writeable
+
+
+def test_no_half_written_file_is_left(saved):
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+@pytest.mark.parametrize("place", [0.3, 0.6, 0.999])
+def test_one_wrong_byte_is_refused_with_a_sentence(saved, tmp_path, place):
+    content = bytearray(saved.read_bytes())
+    content[int(place * len(content))] ^= 0x10
+    broken = tmp_path / "broken.safetensors"
+    broken.write_bytes(content)
+    with pytest.raises(FormatError, match="damaged motion graph") as caught:
+        load_graph(broken)
+    assert "build it again" in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_file_cut_off_is_refused(saved, tmp_path, share):
+    broken = tmp_path / "cut.safetensors"
+    broken.write_bytes(saved.read_bytes()[: int(share * saved.stat().st_size)])
+    with pytest.raises(FormatError, match="safetensors"):
+        load_graph(broken)
+
+
+def test_other_files_are_refused(tmp_path):
+    other = tmp_path / "other.safetensors"
+    TensorFormat("marey-pose-model", "pose model", 1, "").write(other, {"a": np.zeros(3)}, {})
+    with pytest.raises(FormatError, match="holds a 'marey-pose-model'"):
+        load_graph(other)
+    with pytest.raises(MissingFileError):
+        load_graph(tmp_path / "none.safetensors")
+
+
+def test_a_newer_version_is_refused(picking, tmp_path):
+    newer = tmp_path / "newer.safetensors"
+    replace(GRAPH_FILE, version=GRAPH_FILE.version + 1).write(newer, *_packed(picking))
+    with pytest.raises(FormatError, match="reads versions up to"):
+        load_graph(newer)
+
+
+def test_a_name_of_another_kind_is_refused(picking, tmp_path):
+    with pytest.raises(InputError, match="safetensors"):
+        save_graph(picking, tmp_path / "graph.json")
+    with pytest.raises(MissingFileError):
+        save_graph(picking, tmp_path / "nowhere" / "graph.safetensors")
+
+
+def test_numbers_that_point_nowhere_are_refused(picking, tmp_path):
+    """A file with a true fingerprint whose edges lead to states that do not exist."""
+    tensors, facts = _packed(picking)
+    tensors["arrays/target"] = tensors["arrays/target"] + 100_000
+    bad = tmp_path / "bad.safetensors"
+    GRAPH_FILE.write(bad, tensors, {**facts, "sha256": digest(tensors)})
+    with pytest.raises(FormatError, match="points outside"):
+        load_graph(bad)
+
+
+@pytest.mark.parametrize("change", [
+    {"cost": np.nan}, {"seconds": -1.0},
+])  # fmt: skip
+def test_costs_that_are_no_costs_are_refused(picking, change):
+    ((name, value),) = change.items()
+    wrong = getattr(picking.arrays, name).copy()
+    wrong[0] = value
+    with pytest.raises(InputError, match=name):
+        check_graph(replace(picking, arrays=picking.arrays._replace(**{name: wrong})))
+
+
+def test_rows_that_do_not_cut_are_refused(picking):
+    wrong = picking.arrays.first.copy()
+    wrong[1], wrong[2] = wrong[2] + 1, wrong[1]
+    with pytest.raises(InputError, match="first"):
+        check_graph(replace(picking, arrays=picking.arrays._replace(first=wrong)))
