@@ -1,0 +1,200 @@
+"""Ways through a graph become motions: feet stay, events have their frame, nothing jumps."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey.base import InputError
+from marey.graph import MotionGraph, SearchResult, rebuild, rebuild_for
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, composed
+from marey.graph._rebuild import rebuild_events
+from marey.graph._search_result import Step
+from marey.io import load, save
+from marey.motion import Motion, contact_positions
+from marey.skeleton import contact_points
+from marey.world import Event, Sketch, Stand, Thing, World
+
+pytestmark = pytest.mark.mocap
+
+
+def cheapest(graph: MotionGraph, start: int, goals: set[int]) -> list[int]:
+    """Edges of the cheapest way to any of some states, by a search of its own."""
+    arrays, best, back, heap = graph.arrays, {start: 0.0}, dict[int, tuple[int, int]](), [(0.0, start)]
+    while heap:
+        cost, node = heapq.heappop(heap)
+        if cost > best[node]:
+            continue
+        if node in goals and node != start:
+            edges: list[int] = []
+            while node != start:
+                node, edge = back[node]
+                edges.append(edge)
+            return edges[::-1]
+        for edge in range(arrays.first[node], arrays.first[node + 1]):
+            target, total = int(arrays.target[edge]), cost + float(arrays.cost[edge])
+            if total < best.get(target, np.inf):
+                best[target], back[target] = total, (node, edge)
+                heapq.heappush(heap, (total, target))
+    raise AssertionError("no way")
+
+
+def as_way(graph: MotionGraph, edges: list[int], met: tuple[int, ...] = (), **changes: object) -> SearchResult:
+    """A search result that takes these edges from (1, 2), heading 0.5 rad; ``changes`` are those of every step."""
+    place, steps, places = np.array([1.0, 2.0, 0.5]), list[Step](), list[np.ndarray]()
+    for edge in edges:
+        steps.append(replace(Step(edge, edge, 1.0, place), **changes))
+        places.append(place)
+        place = composed(place, graph.arrays.delta[edge])
+    start = int(np.searchsorted(graph.arrays.first, edges[0], side="right")) - 1
+    return SearchResult("BOUNDED", tuple(steps), np.array([*places, place]), start, met=met)
+
+
+@pytest.fixture(scope="module")
+def way(picking: MotionGraph) -> SearchResult:
+    """From a stand to the farthest pick and on to a stand."""
+    arrays = picking.arrays
+    stands = np.flatnonzero(arrays.is_standing)
+    picks = np.flatnonzero((arrays.event == PICK_LEFT) | (arrays.event == PICK_RIGHT))
+    ways = [cheapest(picking, int(s), set(picks.tolist())) for s in stands]
+    there = max(ways, key=len)
+    back = cheapest(picking, int(arrays.target[there[-1]]), set(stands.tolist()))
+    return as_way(picking, there + back, met=(len(there) - 1, len(there) + len(back) - 1))
+
+
+def hand_of(graph: MotionGraph, way: SearchResult) -> tuple[str, np.ndarray]:
+    """Hand of the pick and where the graph says it is."""
+    step = way.met[0]
+    state = int(graph.arrays.target[way.steps[step].edge])
+    x, y, z = graph.arrays.hand[state]
+    at = composed(way.places[step + 1], np.array([x, z, 0.0]))
+    return "left_hand" if graph.arrays.event[state] == PICK_LEFT else "right_hand", np.array([at[0], y, at[1]])
+
+
+def point(motion: Motion, name: str, frame: int) -> np.ndarray:
+    return contact_positions(motion)[frame, contact_points(motion.skeleton).index(name)]
+
+
+@pytest.mark.parametrize("rate_hz", [30.0, 60.0, 47.3])
+def test_planted_feet_stay_and_no_sole_sinks(picking, way, rate_hz):
+    motion = rebuild(picking, way, rate_hz=rate_hz)
+    points, active = contact_positions(motion), motion.contacts.active
+    steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
+    held = active[1:] & active[:-1]
+    assert held[:, :4].sum() > motion.num_frames  # feet do touch
+    assert steps[held].max() <= 0.002
+    assert points[:, :4, 1].min() > -0.005
+
+
+@pytest.mark.parametrize("rate_hz", [30.0, 60.0, 47.3])
+def test_safonova_a22_the_event_has_a_frame_and_the_hand_is_there(picking, way, rate_hz):
+    motion, frames = rebuild_events(picking, way, rate_hz=rate_hz)
+    hand, goal = hand_of(picking, way)
+    assert np.linalg.norm(point(motion, hand, frames[0]) - goal) < 1e-3
+    seconds = picking.arrays.seconds[list(way.edges)]
+    assert frames[0] / rate_hz == pytest.approx(seconds[: way.met[0] + 1].sum(), abs=0.51 / rate_hz)
+    assert motion.duration_s == pytest.approx(seconds.sum(), abs=0.51 / rate_hz)
+
+
+def test_safonova_a22_a_thing_beside_the_hand_is_reached_to_a_millimetre(picking, way):
+    _, goal = hand_of(picking, way)
+    thing = goal + np.array([0.02, 0.03, -0.02])
+    sketch = Sketch(
+        Stand((0.0, 0.0)), Stand((0.0, 3.0)), events=(Event("pick", object="cup"),),
+        world=World(objects=(Thing("cup", tuple(thing)),)),
+    )  # fmt: skip
+    raw, before = rebuild_for(picking, way, sketch, refine=False)
+    motion, after = rebuild_for(picking, way, sketch)
+    assert before[0] == pytest.approx(np.linalg.norm([0.02, 0.03, 0.02]), abs=1e-3)
+    assert after[0] < 1e-3
+    assert np.abs(motion.root_positions - raw.root_positions).max() == 0.0
+    feet = [contact_points(motion.skeleton).index(f"{side}_toe") for side in ("left", "right")]
+    assert np.abs(contact_positions(motion)[:, feet] - contact_positions(raw)[:, feet]).max() < 1e-9
+
+
+def test_safonova_a23_the_root_stays_by_the_places_that_the_search_tested(picking, way):
+    motion = rebuild(picking, way, rate_hz=60.0)
+    tested = np.concatenate([
+        composed(step.place, np.concatenate([path, np.zeros((len(path), 1))], axis=1))[:, :2]
+        for step, path in zip(way.steps, picking.arrays.path[list(way.edges)], strict=True)
+    ])  # fmt: skip
+    apart = np.linalg.norm(motion.root_positions[:, None, [0, 2]] - tested[None], axis=-1).min(axis=1)
+    assert apart.max() < 0.05  # corridors are searched 4 cm narrower, and violations up to 1 cm are allowed
+
+
+def test_no_joint_jumps_between_stretches(picking, way):
+    motion = rebuild(picking, way)
+    turns = np.linalg.norm((motion.rotations[:-1].inverse() @ motion.rotations[1:]).log(), axis=-1)
+    own = picking.database
+    same = own.clip[1:] == own.clip[:-1]
+    wxyz = type(motion.rotations)(own.wxyz)
+    usual = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1)[same]
+    assert turns.max() < 1.3 * usual.max()
+    steps = np.linalg.norm(np.diff(motion.root_positions, axis=0), axis=1)
+    assert steps.max() < 1.3 * np.linalg.norm(np.diff(own.roots, axis=0), axis=1)[same].max()
+
+
+def test_a_hold_repeats_the_pose(picking, way):
+    plain = rebuild(picking, way)
+    last = len(way.steps) - 1
+    steps = (*way.steps[:last], replace(way.steps[last], hold_s=1.0))
+    held = rebuild(picking, replace(way, steps=steps))
+    assert held.num_frames == plain.num_frames + 30
+    assert np.abs(np.diff(held.root_positions[-25:], axis=0)).max() < 1e-3
+
+
+def test_stretches_of_a_step_are_shown_in_place_of_the_edge(picking, way):
+    steps = tuple(replace(s, stretches=tuple(picking.stretches(s.edge))) for s in way.steps)
+    same = rebuild(picking, replace(way, steps=steps))
+    assert np.array_equal(same.root_positions, rebuild(picking, way).root_positions)
+
+
+def test_an_edge_blended_with_itself_is_itself(picking, way):
+    from marey.graph._rebuild_track import _blended, step_track
+
+    for step in way.steps[:4]:
+        alone = step_track(picking, step)
+        both = _blended(picking, alone, alone, replace(step, weight=0.4))
+        assert both.seconds == pytest.approx(alone.seconds, abs=1e-12)
+        assert np.abs(both.roots[[0, -1]] - alone.roots[[0, -1]]).max() < 2e-3
+        assert np.abs(both.plants - both.plants[0])[~np.isnan(both.plants)].max(initial=0.0) == 0.0
+
+
+def test_blended_steps_last_as_the_square_root_rule_says_and_feet_stay(picking, way):
+    arrays, steps, place = picking.arrays, list[Step](), way.places[0]
+    for step in way.steps:
+        node = int(np.searchsorted(arrays.first, step.edge, side="right")) - 1
+        others = np.arange(arrays.first[node], arrays.first[node + 1])
+        alike = others[arrays.kind[arrays.target[others]] == arrays.kind[arrays.target[step.edge]]]
+        steps.append(Step(step.edge, int(alike[-1]), 0.6, place))
+        mixed = 0.6 * arrays.delta[step.edge] + 0.4 * arrays.delta[alike[-1]]
+        place = composed(place, mixed)
+    assert any(step.is_blended for step in steps)
+    places = np.array([*(s.place for s in steps), place])
+    motion = rebuild(picking, replace(way, steps=tuple(steps), places=places), rate_hz=60.0)
+    T = [np.sqrt(0.6 * arrays.seconds[s.edge] ** 2 + 0.4 * arrays.seconds[s.other] ** 2) for s in steps]
+    assert motion.duration_s == pytest.approx(sum(T), abs=0.01)
+    points, active = contact_positions(motion), motion.contacts.active
+    assert np.linalg.norm(np.diff(points, axis=0), axis=-1)[active[1:] & active[:-1]].max() <= 0.002
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".glb"])
+def test_safonova_a50_a_rebuilt_motion_survives_its_file(picking, way, tmp_path, suffix):
+    motion = rebuild(picking, way)
+    save(motion, tmp_path / f"way{suffix}")
+    again = load(tmp_path / f"way{suffix}")
+    assert np.abs(again.joint_positions() - motion.joint_positions()).max() < 1e-4
+    if again.contacts is not None:
+        assert np.array_equal(again.contacts.active, motion.contacts.active)
+    else:
+        assert suffix != ".safetensors"
+
+
+def test_no_way_and_no_rate_are_told(picking, way):
+    with pytest.raises(InputError, match="EXHAUSTED"):
+        rebuild(picking, SearchResult("EXHAUSTED", advice="add clips"))
+    with pytest.raises(InputError, match="rate_hz"):
+        rebuild(picking, way, rate_hz=0.0)
