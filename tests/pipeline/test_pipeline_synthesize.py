@@ -1,0 +1,137 @@
+"""Sketches become motions: the engine is chosen, the motion measured, and what is impossible told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import marey
+from marey.base import FormatError, InputError, UnknownNameError
+from marey.lie import SO3
+from marey.motion import Contacts, Motion
+from marey.pipeline import check_motion, choose_engine, synthesize
+from marey.skeleton import HUMAN, contact_points
+from marey.world import Event, Path, River, Sketch, Stand, Stone, Thing, World
+
+STRAIGHT = Sketch(Stand((0.0, 0.0)), Stand((0.0, 3.0)), path=Path(((0.0, 0.0), (0.0, 3.0))), name="straight")
+PICK = Sketch(
+    Stand((0.0, 0.0)), Stand((0.0, 3.0)), events=(Event("pick", object="cup"),),
+    world=World(objects=(Thing("cup", (0.2, 0.4, 1.5)),)),
+)  # fmt: skip
+
+
+def test_auto_walks_unless_hands_or_a_graph_or_stones_are_there():
+    assert choose_engine(STRAIGHT) == "locomotion"
+    assert choose_engine(STRAIGHT, graph="walks.safetensors") == "graph"
+    assert choose_engine(PICK) == "graph"
+    assert choose_engine(replace(STRAIGHT, world=World(stones=(Stone((0.0, 1.0)),)))) == "graph"
+
+
+def test_a_walk_comes_with_measures_and_a_validity_report():
+    result = synthesize(STRAIGHT, rate_hz=30.0)
+    assert (result.status, result.engine, result.is_solved) == ("SOLVED", "locomotion", True)
+    assert result.motion is not None and result.motion.rate_hz == 30.0
+    assert result.errors is not None and result.errors.goal_m < 0.2 and result.errors.off_corridor_m == 0.0
+    assert result.validity is not None and result.validity.num_frames == result.motion.num_frames
+    facts = result.to_json()
+    assert facts["frames"] == result.motion.num_frames and facts["validity"]["colour"] == result.validity.colour
+    assert "locomotion" in result.sentence
+
+
+def test_the_public_name_gives_the_motion():
+    motion = marey.synthesize(STRAIGHT, engine="locomotion", rate_hz=30.0)
+    assert isinstance(motion, Motion)
+    assert abs(motion.root_positions[-1, 2] - 3.0) < 0.2
+
+
+def test_a_sketch_is_loaded_by_its_class(tmp_path):
+    file = tmp_path / "way.toml"
+    file.write_text("version = 1\n[start]\nposition = [0, 0]\n[goal]\nposition = [0, 3]\n", encoding="utf-8")
+    assert marey.Sketch.load(file).goal.position == (0.0, 3.0)
+    assert marey.World is World
+    file.write_text("version = 1\n[start]\nposition = [0]\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"way\.toml:3"):
+        marey.Sketch.load(file)
+
+
+def test_what_makes_no_sense_is_told():
+    with pytest.raises(UnknownNameError, match="magic"):
+        synthesize(STRAIGHT, "magic")
+    with pytest.raises(InputError, match="rate_hz"):
+        synthesize(STRAIGHT, rate_hz=0.0)
+    with pytest.raises(InputError, match="hands"):
+        synthesize(PICK, "locomotion")
+
+
+def standing(places: np.ndarray, active: np.ndarray, height_m: float = 0.95) -> Motion:
+    """Somebody carried along; contacts as told."""
+    roots = np.stack([places[:, 0], np.full(len(places), height_m), places[:, 1]], axis=1)
+    names = contact_points(HUMAN).names
+    flags = np.zeros((len(places), len(names)), dtype=bool)
+    flags[:, names.index("left_toe")] = active
+    wxyz = SO3.identity(len(places), HUMAN.num_joints)
+    return Motion(HUMAN, 30.0, roots, wxyz, contacts=Contacts(names, flags))
+
+
+def test_slides_and_ways_off_the_corridor_are_measured():
+    places = np.stack([np.full(10, 0.8), np.linspace(0.0, 3.0, 10)], axis=1)
+    check = check_motion(standing(places, np.ones(10, dtype=bool)), STRAIGHT, reaches_m=(0.01,))
+    assert check.slide_mm == pytest.approx(1000.0 * 3.0 / 9.0)
+    assert check.off_path_m == pytest.approx(0.8)
+    assert check.off_corridor_m == pytest.approx(0.3)
+    assert check.goal_m == pytest.approx(0.8)
+    assert check.to_json()["reaches_m"] == [0.01]
+
+
+def test_plants_in_water_are_counted_once_each_and_stones_are_dry():
+    river = River((-5.0, 1.5), (5.0, 1.5), width_m=2.0)
+    active = np.array([True, True, False, True, True, True])
+    motion = standing(np.tile([0.0, 1.5], (6, 1)), active)
+    wet = replace(STRAIGHT, world=World(rivers=(river,)))
+    assert check_motion(motion, wet).wet_plants == 2
+    toe = contact_points(HUMAN).index("left_toe")
+    from marey.motion import contact_positions
+
+    x, _, z = contact_positions(motion)[0, toe]
+    dry = replace(wet, world=World(rivers=(river,), stones=(Stone((float(x), float(z)), 0.1),)))
+    assert check_motion(motion, dry).wet_plants == 0
+
+
+def test_soles_under_the_ground_are_measured():
+    deep = standing(np.zeros((4, 2)), np.zeros(4, dtype=bool), height_m=0.5)
+    high = standing(np.zeros((4, 2)), np.zeros(4, dtype=bool), height_m=2.0)
+    assert check_motion(deep, STRAIGHT).penetration_mm > 100.0
+    assert check_motion(high, STRAIGHT).penetration_mm == 0.0
+
+
+@pytest.fixture(scope="module")
+def small_graph(mocap):
+    from marey.graph import build
+    from marey.io import load
+
+    return build([load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("69_01", "69_70", "69_75")])
+
+
+@pytest.mark.mocap
+def test_a_graph_walks_a_sketch_inside_its_corridor(small_graph):
+    sketch = replace(STRAIGHT, goal=Stand((0.0, 3.0), tolerance_m=0.4), corridor_m=1.2)
+    result = synthesize(sketch, "graph", graph=small_graph, k=1, budget_s=10.0, epsilon=(3.0,))
+    assert result.is_solved, result.advice
+    assert result.errors is not None and result.motion is not None
+    assert result.errors.off_corridor_m <= 0.01
+    assert result.errors.goal_m <= 0.45
+    assert result.errors.slide_mm <= 2.0 and result.errors.penetration_mm <= 5.0
+    assert result.to_json()["history"][0]["cost"] == pytest.approx(result.search.cost, abs=1e-5)
+
+
+@pytest.mark.mocap
+def test_what_a_graph_cannot_do_has_a_code_and_advice(small_graph):
+    high = replace(PICK, world=World(objects=(Thing("cup", (0.2, 2.5, 1.5)),)))
+    result = synthesize(high, graph=small_graph, k=1)
+    assert not result.is_solved and result.motion is None
+    assert result.status.startswith("PARAM_OUT_OF_RANGE") and "2.50 m" in result.advice
+    assert result.status in result.sentence
+    with pytest.raises(InputError, match="PARAM_OUT_OF_RANGE"):
+        marey.synthesize(high, graph=small_graph, k=1)
