@@ -75,7 +75,7 @@ class TimelinePanel:
     def refresh(self, document: Document) -> None:
         """Follow the playhead; the bars change only with the clip."""
         film = document.film
-        if (document.live is not None) != self._is_small:
+        if (document.live is not None or document.drawing is not None) != self._is_small:
             self._is_small = not self._is_small
             (self._panel.minimize if self._is_small else self._panel.expand)()
         if film is not None and (film is not self._film or document.report is not self._report):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from marey.base import InputError, UnknownNameError
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.studio._sketch_drawn import FOUND, NEAR_M, WAYS, Drawn, Point2, gap
 from marey.studio._sketch_forms import FRESH, KINDS, PLACE_M, Form, forms_of
 from marey.studio._walker import within
@@ -27,6 +27,8 @@ MAX_POINTS, MAX_THINGS, MAX_EVENTS = 200, 200, 50
 MAX_UNDO: Final = 100
 EVENTS: Final = ("pick", "place", "jump", "stop")
 STOP_S: Final = 1.0
+SHARES: Final = (0.5, 0.7, 0.3, 0.85, 0.15)  # of the way, where things are dropped
+CROWDED_M: Final = 0.95  # a thing beside the way is no farther from it
 BESIDE_M: Final = 0.9  # from the way to a thing that is dropped beside it
 STEP_M: Final = 1.5  # from the goal to a way-point that is added by a button
 SAME_M: Final = 1e-3  # neighbours of the way that are nearer are one
@@ -102,9 +104,10 @@ class Draft:
             raise UnknownNameError("thing", kind, "the studio", KINDS)
         if len(self.drawn.forms) >= MAX_THINGS:
             raise InputError(f"there are {MAX_THINGS} things already", "Remove some first")
-        (x, z), heading = self._in_front()
+        (x, z), heading = self._in_front(is_free=True)
         aside = 0.0 if kind in ("river", "box") else BESIDE_M
-        form = replace(FRESH[kind], turn_deg=degrees(heading), name=self._free_name(kind))
+        turn = degrees(heading) + (90.0 if kind == "wall" else 0.0)
+        form = replace(FRESH[kind], turn_deg=(turn + 180.0) % 360.0 - 180.0, name=self._free_name(kind))
         form = form.moved(x + aside * cos(heading), z - aside * sin(heading))
         table = self.form(self.selected)
         if kind == "object" and table is not None and table.kind == "table":
@@ -252,8 +255,11 @@ class Draft:
         taken = {form.name for form in self.drawn.forms}
         return next(name for name in (f"thing{n}" for n in range(1, MAX_THINGS + 2)) if name not in taken)
 
-    def _in_front(self) -> tuple[Point2, float]:
-        """Middle of the piece of way after the selected way-point, else of the whole way, and the heading there."""
+    def _in_front(self, *, is_free: bool = False) -> tuple[Point2, float]:
+        """Middle of the piece of way after the selected way-point, else of the whole way, and the heading there.
+
+        With ``is_free``, before or after it, where no thing lies yet.
+        """
         points = self.drawn.points
         if len(points) < 2:
             x, z = points[0] if points else (0.0, 0.0)
@@ -261,8 +267,15 @@ class Draft:
         number = self._points().get(self.selected, -1)
         pieces = points[number : number + 2] if 0 <= number < len(points) - 1 else points
         way = Path(np.array(pieces))
-        x, z = way.point_at(0.5 * way.length_m).tolist()
-        return (x, z), float(way.heading_at(0.5 * way.length_m))
+        spots = [way.length_m * share for share in (SHARES if is_free else SHARES[:1])]
+        free = [s for s in spots if self._room(way.point_at(s)) > CROWDED_M]
+        best = free[0] if free else spots[0]
+        x, z = way.point_at(best).tolist()
+        return (x, z), float(way.heading_at(best))
+
+    def _room(self, place: FloatArray) -> float:
+        """Distance to the nearest thing [m]."""
+        return min((gap((form.x, form.z), (place[0], place[1])) for form in self.drawn.forms), default=np.inf)
 
     def _ahead(self) -> Point2:
         points = self.drawn.points

@@ -97,10 +97,10 @@ class ItemGroup:
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         options: list[str] = [NOTHING]
         self.which = gui.add_dropdown("Selected", options=options)
-        self.x = gui.add_number("x [m]", 0.0, step=0.01)
-        self.z = gui.add_number("z [m]", 0.0, step=0.01)
+        self.x = gui.add_number("x [m]", 0.0, step=0.01, visible=False)
+        self.z = gui.add_number("z [m]", 0.0, step=0.01, visible=False)
         self.fields = {field: self._add(gui, field) for field in LABELS}
-        self.remove = gui.add_button("Remove it", icon=viser.Icon.TRASH)
+        self.remove = gui.add_button("Remove it", icon=viser.Icon.TRASH, visible=False)
         self.which.on_update(when_user(lambda: self._select(tell)))
         for number in (self.x, self.z):
             number.on_update(when_user(lambda: self._move(tell)))
@@ -116,7 +116,9 @@ class ItemGroup:
         if self.which.value != (draft.selected or NOTHING):
             self.which.value = draft.selected or NOTHING
         is_some = bool(draft.selected)
-        self.x.disabled = self.z.disabled = self.remove.disabled = not is_some
+        for widget in (self.x, self.z, self.remove):
+            if widget.visible != is_some:
+                widget.visible = is_some
         if is_some:
             x, _, z = draft.place_of(draft.selected)
             _show(self.x, x)

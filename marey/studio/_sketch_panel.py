@@ -45,22 +45,22 @@ class SketchPanel:
         self._start = gui.add_button("Draw here", icon=viser.Icon.PENCIL)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, disabled=True)
         gui.add_html(HELP_HTML)
-        with gui.add_folder("File", expand_by_default=True):
-            self._shipped = gui.add_dropdown("Shipped", options=(OPEN, *sketch_names()))
-            self._upload = gui.add_upload_button("Upload a sketch (TOML)", icon=viser.Icon.UPLOAD)
-            self._save = gui.add_button("Download the sketch (TOML)", icon=viser.Icon.DOWNLOAD)
+        self._shipped = gui.add_dropdown("Shipped", options=(OPEN, *sketch_names()))
         self._way = WayGroup(gui, self._tell)
         self._things = ThingsGroup(gui, self._tell)
         with gui.add_folder("In hand"):
             self._item = ItemGroup(gui, self._tell)
         with gui.add_folder("Motion"):
             self._wish = WishGroup(gui, self._tell)
-            self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)
             self._go = gui.add_button("Synthesise", icon=viser.Icon.PLAYER_PLAY, color="blue")
             self._compare = gui.add_button("Compare k = 1 and k = 2", icon=viser.Icon.ARROWS_DIFF)
             self._stop = gui.add_button("Stop, keep the best", icon=viser.Icon.HAND_STOP, disabled=True)
             self._state = gui.add_html(state_html(None))
             self._keep = gui.add_button_group("Take home as", options=tuple(EXPORTS))
+        with gui.add_folder("File"):
+            self._upload = gui.add_upload_button("Upload a sketch (TOML)", icon=viser.Icon.UPLOAD)
+            self._save = gui.add_button("Download the sketch (TOML)", icon=viser.Icon.DOWNLOAD)
+            self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)
         self._looks = {what: gui.add_checkbox(f"Show {what.lower()}", True) for what in Draft().shown}
         self._groups = (self._way, self._things, self._item, self._wish)
         self._connect()

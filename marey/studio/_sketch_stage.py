@@ -131,7 +131,9 @@ class SketchStage:
             self._gizmo.on_update(self._dragged)
         self._gizmo.visible = draft.is_open and bool(draft.selected)
         if draft.selected and not self._held:
-            self._gizmo.position = draft.place_of(draft.selected)
+            x, y, z = draft.place_of(draft.selected)
+            form = draft.form(draft.selected)
+            self._gizmo.position = (x, y if form is None or form.kind == "object" else 0.0, z)
         self._label = draft.selected
 
     def _click(self, label: str, _: Any) -> None:
