@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from marey.base import MareyWarning
-from marey.locomotion._controller import Parameters
 from marey.locomotion._crowd import Crowd
 from marey.locomotion._detect import PlantInterval, detect_events, detect_plants, plant_windows, threshold_plants
 from marey.locomotion._engine import Engine
 from marey.locomotion._engine_feet import Footprint
+from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame, Source
 from marey.locomotion._follow import Walked, follow, walk_sketch
 from marey.locomotion._jump_model import JumpModel

@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
 from marey.lie import SO3
-from marey.locomotion._controller import LEG_RANGE_M, MAX_TURN_RATE, Controller, checked_dt
-from marey.locomotion._engine_checks import model_or_shipped, shares_of
+from marey.locomotion._checks import checked_name, checked_number, checked_time
+from marey.locomotion._controller import LEG_RANGE_M, MAX_TURN_RATE
+from marey.locomotion._engine_checks import FARTHEST, model_or_shipped, shares_of
 from marey.locomotion._engine_plan import LEG, RAMP_TOTAL, RUN, SPEED, STYLES, TURN, Posture, ramp, steady
 from marey.locomotion._engine_walker import blank_walkers, build_of
-from marey.locomotion._model import LocomotionModel, Style
+from marey.locomotion._model import SCALINGS, LocomotionModel, Style
 from marey.locomotion._plant_arrays import EASE_S, leg_arrays, plant_state
 from marey.skeleton import Pose
 
@@ -61,8 +62,7 @@ class Crowd:
             raise InputError("leg_lengths_m is not a list of positive metres", "Give one for each character")
         self.plants, self._count = bool(plants), len(legs)
         self._gaits = model.timed(timing)
-        self._controller = Controller(model, self._gaits.limits, scaling)
-        froude = scaling == "froude"
+        froude = checked_name("scaling", scaling, "the locomotion engine", SCALINGS) == "froude"
         self._build = build_of(model.skeleton, model.leg_length_m, froude=froude, cubic=True)
         self._posture = Posture(model.leg_length_m, froude, self._gaits.power)
         rows = np.zeros((self._count, STYLES + len(model.styles)))
@@ -86,6 +86,8 @@ class Crowd:
         clock[:, 3], clock[:, 6] = self._each("phases", phases), self._each("headings_rad", headings_rad)
         if positions is not None:
             clock[:, 4:6] = frozen(positions, count, 2, name="positions")
+        if np.abs(clock).max() > FARTHEST:
+            raise InputError("a phase, place or heading is far out", f"Give numbers of at most {FARTHEST:g}")
         self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
         self._legs, self._states = leg_arrays(self.model.skeleton), plant_state(count)
@@ -131,9 +133,16 @@ class Crowd:
         return self._count
 
     def poses(self, index: int) -> Pose:
-        """Pose of one character."""
-        skeleton = self.model.skeleton_for(float(self._walkers.here[index, LEG]))
-        return Pose(skeleton, self._roots[index].copy(), SO3(self._rotations[index].copy()))
+        """Pose of one character.
+
+        Raises:
+            InputError: there is none of this number.
+        """
+        at = checked_number("index", index)
+        if not (-self._count <= at < self._count and at == int(at)):
+            raise InputError(f"character {index} of {self._count}", f"Give a number from 0 to {self._count - 1}")
+        skeleton = self.model.skeleton_for(float(self._walkers.here[int(at), LEG]))
+        return Pose(skeleton, self._roots[int(at)].copy(), SO3(self._rotations[int(at)].copy()))
 
     # Steering
 
@@ -187,7 +196,7 @@ class Crowd:
         from marey.locomotion._crowd_kernels import move_crowd, plant_crowd
 
         roots, rotations, landings = self._roots, self._rotations, self._landings
-        for step in shares_of(checked_dt(dt)):
+        for step in shares_of(checked_time("dt", dt)):
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
                 plant_crowd(
@@ -235,9 +244,9 @@ class Crowd:
         count = self._count if count is None else count
         if styles is None or isinstance(styles, str) or hasattr(styles, "items"):
             return np.broadcast_to(self.model.weights(cast(Style, styles)), (count, len(self.model.styles)))
-        each = cast("Sequence[Style]", styles)
+        each = tuple(cast("Sequence[Style]", styles)) if isinstance(styles, list | tuple) else ()
         if len(each) != count:
-            raise InputError(f"{len(each)} styles for {count} characters", "Give one for all, or one for each")
+            raise InputError(f"{styles!r} are no styles of {count} characters", "Give one for all, or a list for each")
         return np.stack([self.model.weights(style) for style in each])
 
 

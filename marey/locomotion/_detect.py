@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
+from marey.locomotion._checks import checked_number, checked_positive
 
 DELTA: Final = 0.4  # [-] where the threshold lies between the lowest height of the window and that of its ends
 MARGIN_M: Final = 0.010  # [m] two widths of a capture's noise: lower than this over the lowest point is down
@@ -34,7 +35,7 @@ class PlantInterval(NamedTuple):
 
 def plant_windows(run: float = 0.0) -> FloatArray:
     """Enclosed windows ``(4, 2)`` as phases, for a share of running between 0 and 1 (linear between both)."""
-    if not 0.0 <= run <= 1.0:
+    if not 0.0 <= checked_number("run", run) <= 1.0:
         raise InputError(f"run is {run}", "Give the share of running, from 0 (walk) to 1 (run)")
     table = np.array(WINDOWS)
     return (1.0 - run) * table[:, :2] + run * table[:, 2:]
@@ -69,6 +70,10 @@ def detect_plants(
     ends = plant_windows(run) if windows is None else frozen(windows, 4, 2, name="windows")
     if len(table) < 4:
         raise InputError(f"a cycle of {len(table)} frames", "Foot plants need at least four")
+    if np.abs(ends).max() > 2.0 or (ends[:, 0] > ends[:, 1]).any():
+        raise InputError("windows are not phases, each from a start to an end", "Give cycles, as 0.1 and 0.5")
+    checked_number("delta", delta)
+    checked_number("margin_m", margin_m)
     return tuple(
         _in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta, margin_m)
         for k in range(4)
@@ -80,13 +85,13 @@ def detect_events(heights: ArrayLike, *, run: float = 0.0, delta: float = DELTA)
 
     From heights ``(N, 4)`` [m], see :func:`detect_plants`. A toe strikes and leaves no earlier than its heel.
     """
-    count = len(np.asarray(heights))
-    right_ankle, right_toe, left_ankle, left_toe = detect_plants(heights, run=run, delta=delta)
+    table = frozen(heights, None, 4, name="heights")
+    right_ankle, right_toe, left_ankle, left_toe = detect_plants(table, run=run, delta=delta)
     phases: list[float] = []
     for ankle, toe in ((right_ankle, right_toe), (left_ankle, left_toe)):
         strike = max(ankle.start, toe.start)
         phases += [ankle.start, strike, min(ankle.stop, toe.stop), max(ankle.stop, toe.stop)]
-    return np.array(phases) / count
+    return np.array(phases) / len(table)
 
 
 def _in_window(heights: FloatArray, begin: float, end: float, delta: float, margin_m: float) -> PlantInterval:
@@ -132,8 +137,14 @@ def threshold_plants(
         average: frames of a window average taken first.
     """
     points = frozen(positions, None, None, 3, name="positions")
+    if len(points) < 2:
+        raise InputError(f"positions of {len(points)} frames", "Speeds need at least two")
+    for name, value in (("rate_hz", rate_hz), ("height_m", height_m), ("speed_mps", speed_mps)):
+        checked_positive(name, value)
+    if not 1 <= checked_number("average", average) <= len(points) or int(average) != average:
+        raise InputError(f"average is {average}", f"Give a whole number of frames, from 1 to {len(points)}")
     if average > 1:
-        weights = np.ones(average) / average
+        weights = np.full(int(average), 1.0 / average)
         points = np.apply_along_axis(lambda v: np.convolve(v, weights, mode="same"), 0, points)
     speeds = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * rate_hz
     return (points[..., 1] < points[..., 1].min(axis=0) + height_m) & (speeds < speed_mps)

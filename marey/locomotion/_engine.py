@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
-from marey.locomotion._controller import Controller, Wish, checked_dt, checked_number
-from marey.locomotion._engine_checks import checked_place, checked_plan, leg_of, model_or_shipped, shares_of
+from marey.locomotion._checks import checked_name, checked_positive, checked_time
+from marey.locomotion._controller import Controller, Wish
+from marey.locomotion._engine_checks import checked_plan, checked_start, leg_of, model_or_shipped, shares_of
 from marey.locomotion._engine_clip import CONTACT_NAMES as CONTACT_NAMES
-from marey.locomotion._engine_clip import clip_of
+from marey.locomotion._engine_clip import MAX_FRAMES, clip_of
 from marey.locomotion._engine_feet import IKS, Feet, Footprint
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_walker import GaitWalker, build_of
@@ -75,36 +76,29 @@ class Engine:
         phase: float = 0.0,
     ) -> None:
         model = model_or_shipped(model)
-        for kind, name, known in (("scaling", scaling, SCALINGS), ("interpolation", interpolation, INTERPOLATIONS)):
-            if name not in known:
-                raise UnknownNameError(kind, name, "the locomotion engine", known)
-        if ik not in IKS:
-            raise UnknownNameError("ik", ik, "the locomotion engine", IKS)
-        self.model = model
-        self.plants = bool(plants)
+        names = (("scaling", scaling, SCALINGS), ("interpolation", interpolation, INTERPOLATIONS), ("ik", ik, IKS))
+        for kind, name, known in names:
+            checked_name(kind, name, "the locomotion engine", known)
+        self.model, self.plants = model, bool(plants)
         gaits = model.timed(timing)
         self._controller = Controller(model, gaits.limits, scaling)
         leg = leg_of(model, leg_length_m, size)
-        base = Parameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
         wish = Wish(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
-        start = self._controller.parameters(base, wish)
+        start = self._controller.first(wish)
         build = build_of(model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic")
-        place = checked_place(position)
-        self._walker = GaitWalker(
-            gaits,
-            build,
-            start,
-            phase=checked_number("phase", phase),
-            position=place,
-            heading_rad=checked_number("heading_rad", heading_rad),
-        )
-        self._machine: Any = None
+        self._walker = GaitWalker(gaits, build, start, **checked_start(phase, position, heading_rad))
         self._feet = Feet(model, ik)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has happened yet; the first frame is shown."""
+        self._machine: Any = None
         self._drivers: list[Driver] = []
         self._time_s = 0.0
         self._events: tuple[str, ...] = ()
         self._prints: deque[Footprint] = deque(maxlen=MAX_PRINTS)
-        self._skeleton, self._skeleton_leg = model.skeleton_for(start.leg_length_m), start.leg_length_m
+        self._skeleton_leg = self._walker.parameters.leg_length_m
+        self._skeleton = self.model.skeleton_for(self._skeleton_leg)
         self._show(0.0)
 
     # What it does
@@ -218,7 +212,7 @@ class Engine:
             InputError: a value is not a finite number, or style weights are negative or all zero.
             UnknownNameError: a style is not in the model.
         """
-        over = checked_dt(over_s, "over_s")
+        over = checked_time("over_s", over_s)
         wish = Wish(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
         wanted = self._controller.parameters(self._moving.target, wish)
         if self._machine is not None and self._machine.is_busy:
@@ -280,6 +274,8 @@ class Engine:
 
     def add_driver(self, driver: Driver) -> None:
         """Call ``driver(engine, dt)`` before every step, until it returns ``False``."""
+        if not callable(driver):
+            raise InputError(f"driver is {driver!r}", "Give a function of the engine and a time step")
         self._drivers.append(driver)
 
     # Time
@@ -290,8 +286,8 @@ class Engine:
         Raises:
             InputError: ``dt`` is negative or not a finite number.
         """
-        remaining, events = checked_dt(dt), ()
-        for share in shares_of(remaining):
+        events: tuple[str, ...] = ()
+        for share in shares_of(checked_time("dt", dt)):
             self._drivers = [driver for driver in self._drivers if driver(self, share)]
             events = (*events, *self._source.advance(share))
             self._time_s += share
@@ -304,19 +300,19 @@ class Engine:
         from marey.locomotion._predict import predicted
 
         return predicted(
-            self._source, self._walker, self._feet if self.plants else None, self.model, checked_dt(tau, "tau")
+            self._source, self._walker, self._feet if self.plants else None, self.model, checked_time("tau", tau)
         )
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
 
         Raises:
-            InputError: the time or the rate is not positive.
+            InputError: the time or the rate is not positive, or the motion would have too many frames.
         """
-        rate = checked_number("rate_hz", rate_hz)
-        count = round(checked_dt(seconds, "seconds") * rate) if rate > 0.0 else 0
-        if count < 1:
-            raise InputError(f"{seconds} s at {rate_hz} Hz is no frame", "Give a positive time and rate")
+        rate = checked_positive("rate_hz", rate_hz)
+        count = round(checked_time("seconds", seconds) * rate)
+        if not 1 <= count <= MAX_FRAMES:
+            raise InputError(f"{seconds} s at {rate_hz} Hz are {count} frames", f"Make 1 to {MAX_FRAMES} of them")
         start, poses, contacts = self._time_s, [self._pose], [self.contacts]
         for i in range(1, count + 1):
             poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))

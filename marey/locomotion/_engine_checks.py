@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
-from marey.locomotion._controller import MAX_TURN_RATE, Controller, checked_number
+from marey.locomotion._checks import LONGEST_S, checked_number, checked_positive
+from marey.locomotion._controller import MAX_TURN_RATE, Controller
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._model import LocomotionModel
 
 LONGEST_STEP_S: Final = 0.1  # [s] longer steps are split
+FARTHEST: Final = 1e9  # of a phase, a place [m] or a heading [rad]: beyond it a step is lost in rounding
 
 CheckedPlan = tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]
 
@@ -33,6 +35,8 @@ def checked_plan(
     times = frozen(times_s, None, name="times_s")
     if not len(times) or times[0] < 0.0 or (np.diff(times) <= 0.0).any():
         raise InputError("the times of a plan do not increase from zero", "Give each later than the last")
+    if times[-1] > LONGEST_S:
+        raise InputError(f"a plan of {times[-1]:g} s", f"Plan at most {LONGEST_S:g} seconds ahead")
     speeds = frozen(speed, len(times), name="speed")
     runs = None if run is None else np.clip(frozen(run, len(times), name="run"), 0.0, 1.0)
     turns = None if turn_rate is None else frozen(turn_rate, len(times), name="turn_rate")
@@ -51,9 +55,15 @@ def shares_of(dt: float) -> list[float]:
 
 
 def model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
-    """Return the model, or the shipped one."""
-    if model is not None:
+    """Return the model, or the shipped one.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if isinstance(model, LocomotionModel):
         return model
+    if model is not None:
+        raise InputError(f"model is {model!r}", "Give what load_model() returns, or None for the shipped model")
     from marey.locomotion._model_file import load_model
 
     return load_model()
@@ -64,13 +74,30 @@ def leg_of(model: LocomotionModel, leg_length_m: float | None, size: float | Non
     if leg_length_m is not None and size is not None:
         raise InputError("both leg_length_m and size are given", "Give one of them")
     if size is not None:
-        return checked_number("size", size) * model.leg_length_m
-    return model.leg_length_m if leg_length_m is None else checked_number("leg_length_m", leg_length_m)
+        return checked_positive("size", size) * model.leg_length_m
+    return model.leg_length_m if leg_length_m is None else checked_positive("leg_length_m", leg_length_m)
 
 
-def checked_place(position: ArrayLike) -> FloatArray:
-    """Return a place ``(2,)`` [m] on the ground."""
-    place = np.asarray(position, dtype=np.float64)
-    if place.shape != (2,) or not np.isfinite(place).all():
-        raise InputError(f"position is {position}", "Give two finite numbers, x and z in metres")
-    return place
+class Start(TypedDict):
+    """Where a walker begins."""
+
+    phase: float
+    position: FloatArray
+    heading_rad: float
+
+
+def checked_start(phase: object, position: ArrayLike, heading_rad: object) -> Start:
+    """Return phase, place ``(2,)`` [m] and heading [rad] of a walker that begins.
+
+    Raises:
+        InputError: one of them is not finite, or so large that a step would be lost in rounding.
+    """
+    numbers = Start(
+        phase=checked_number("phase", phase),
+        position=frozen(position, 2, name="position"),
+        heading_rad=checked_number("heading_rad", heading_rad),
+    )
+    for name, value in numbers.items():
+        if np.abs(np.asarray(value, dtype=np.float64)).max() > FARTHEST:
+            raise InputError(f"{name} is {value}", f"Give numbers of at most {FARTHEST:g}")
+    return numbers

@@ -12,6 +12,7 @@ from marey.motion import Contacts, Motion
 from marey.skeleton import Pose
 
 CONTACT_NAMES: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
+MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
 
 
 def clip_of(poses: list[Pose], rate_hz: float, contacts: BoolArray) -> Motion:

@@ -9,18 +9,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, frozen
+from marey.locomotion._checks import checked_name, checked_number, checked_positive, checked_weights
 from marey.locomotion._jump_flight import measured_length
 from marey.locomotion._jump_runup import RunUpLaw, thesis_law
 from marey.locomotion._jump_sketch import LEG_M, Edges, Sketch, edge_rows
 from marey.locomotion._jump_unit import JumpUnit
+from marey.locomotion._model import SCALINGS
 from marey.skeleton import HUMAN, Skeleton
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
-SHORTEST_FLIGHT_S: Final = 0.08
 TIMINGS: Final = ("ballistic", "glardon")
 FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
-SCALINGS: Final = ("froude", "leg")
 RUN_UP_LAWS: Final = ("model", "captured", "glardon")
 SECANT_STEPS: Final = 4
 STRAY: Final = 0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
@@ -103,8 +103,7 @@ class JumpModel:
             calibrated: make the measured length the requested one; without, the plain law of the thesis.
         """
         wanted = self._checked(length_n, height_n, scaling)
-        if timing not in TIMINGS:
-            raise UnknownNameError("timing", timing, "a jump model", TIMINGS)
+        checked_name("timing", timing, "a jump model", TIMINGS)
         mix = self.mixture(weights)
         flight_s = self._flight(mix, wanted)
         for _ in range(0 if height_n is None else 3):
@@ -113,20 +112,19 @@ class JumpModel:
         unit = self._finished(self.plain(mix, asked, flight_s), wanted * LEG_M, calibrated=calibrated)
         if timing == "glardon":
             unit = replace(unit, duration_s=1.0 / float(np.clip(self.frequency_law @ [1.0, wanted], *FREQUENCIES_HZ)))
-        return unit.scaled(LEG_M if leg_length_m is None else leg_length_m, keeps_time=scaling == "leg")
+        leg_m = LEG_M if leg_length_m is None else checked_positive("leg_length_m", leg_length_m)
+        return unit.scaled(leg_m, keeps_time=scaling == "leg")
 
     def mixture(self, weights: Mapping[str, float] | None) -> FloatArray:
         """Weights ``(K,)`` of the people of this kind, summing to one."""
-        given = np.array([float((weights or {}).get(name, 0.0)) for name in self.people])
-        if not np.isfinite(given).all() or (given < 0.0).any():
-            raise InputError("a weight is negative or not finite", "Give weights that are not negative")
+        wanted = {} if weights is None else checked_weights("weights", weights)
+        given = np.array([wanted.get(name, 0.0) for name in self.people])
         total = float(given.sum())
         return given / total if total > 0.0 else self.shares
 
     def run_up_law(self, name: str = "model") -> RunUpLaw:
         """The law of run-up speeds by name: of the jumps the ``"model"`` makes, ``"captured"``, or ``"glardon"``."""
-        if name not in RUN_UP_LAWS:
-            raise UnknownNameError("run-up law", name, "a jump model", RUN_UP_LAWS)
+        checked_name("run-up law", name, "a jump model", RUN_UP_LAWS)
         if name == "glardon":
             return thesis_law(self.kind)
         return self.run_up if name == "model" else self.captured_run_up
@@ -162,13 +160,10 @@ class JumpModel:
 
     def _checked(self, length_n: float, height_n: float | None, scaling: str) -> float:
         """The length within the limits."""
-        if not np.isfinite(length_n):
-            raise InputError(f"length_n is {length_n}", "Give a number")
-        if height_n is not None and not (np.isfinite(height_n) and height_n > 0.0):
-            raise InputError(f"height_n is {height_n}", "Give a positive part of the leg length")
-        if scaling not in SCALINGS:
-            raise UnknownNameError("scaling", scaling, "a jump model", SCALINGS)
-        return float(np.clip(length_n, *self.limits))
+        if height_n is not None:
+            checked_positive("height_n", height_n)
+        checked_name("scaling", scaling, "a jump model", SCALINGS)
+        return float(np.clip(checked_number("length_n", length_n), *self.limits))
 
     def _limited(self, flight_s: float) -> float:
         return float(np.clip(flight_s, *self.flight_limits))
@@ -228,8 +223,7 @@ class JumpModel:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> JumpModel:
         """The model that :meth:`to_arrays` gave."""
         kind, *people = bytes(arrays["names"]).decode().split("\n")
-        if kind not in NUM_ROWS:
-            raise UnknownNameError("kind of jump", kind, "a jump model", tuple(NUM_ROWS))
+        checked_name("kind of jump", kind, "a jump model", NUM_ROWS)
         held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_LARGE, *_SMALL)}
         own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
         return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)

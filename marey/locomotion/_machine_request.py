@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Final
 
-from marey.base import InputError, UnknownNameError
+from marey.base import frozen
+from marey.locomotion._checks import checked_name, checked_positive
 from marey.locomotion._runup import MAX_ACCELERATION
 from marey.locomotion._transition_clip import LEFT, RIGHT
 
@@ -33,24 +33,18 @@ class JumpRequest:
             ("priority", self.priority, PRIORITIES),
             ("foot", self.foot, tuple(FEET)),
         ):
-            if name not in known:
-                raise UnknownNameError(kind, str(name), "the engine", known)
-        _positive("length_m", self.length_m)
-        _positive("max_acceleration", self.max_acceleration)
+            checked_name(kind, name, "the engine", known)
+        checked_positive("length_m", self.length_m)
+        checked_positive("max_acceleration", self.max_acceleration)
         if self.height_m is not None:
-            _positive("height_m", self.height_m)
-        if self.takeoff is not None and (len(self.takeoff) != 2 or not all(isfinite(v) for v in self.takeoff)):
-            raise InputError(f"takeoff is {self.takeoff}", "Give the point (x, z) of the take-off toe in metres")
+            checked_positive("height_m", self.height_m)
+        if self.takeoff is not None:
+            frozen(self.takeoff, 2, name="takeoff")
 
     @property
     def side(self) -> int:
         """Take-off foot, 0 right or 1 left."""
         return FEET[self.foot]
-
-
-def _positive(name: str, value: float) -> None:
-    if not (isfinite(value) and value > 0.0):
-        raise InputError(f"{name} is {value}", "Give a positive number")
 
 
 @dataclass(frozen=True, slots=True)

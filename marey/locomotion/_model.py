@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, FloatArray, InputError
+from marey.locomotion._checks import checked_name, checked_number, checked_positive, checked_weights
 
 if TYPE_CHECKING:
     import os
@@ -114,9 +115,7 @@ class LocomotionModel:
 
     def skeleton_for(self, leg_length_m: float) -> Skeleton:
         """Return the model's body with legs of another length [m], all bones scaled alike."""
-        if not (np.isfinite(leg_length_m) and leg_length_m > 0.0):
-            raise InputError(f"leg_length_m is {leg_length_m}", "It must be a positive number of metres")
-        return self.skeleton.scaled(leg_length_m / self.leg_length_m)
+        return self.skeleton.scaled(checked_positive("leg_length_m", leg_length_m) / self.leg_length_m)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -137,12 +136,8 @@ class LocomotionModel:
         given = self.default_style if style is None else {style: 1.0} if isinstance(style, str) else style
         weights = np.zeros(len(self.styles))
         codes = dict(zip(self.labels, self.styles, strict=True))
-        for label, weight in given.items():
-            name = codes.get(label, label)
-            if name not in self.styles:
-                raise UnknownNameError("style", name, "this model", self.styles)
-            if not (np.isfinite(weight) and weight >= 0.0):
-                raise InputError(f"the weight of '{name}' is {weight}", "Give a number that is not negative")
+        for label, weight in checked_weights("style", given).items():
+            name = checked_name("style", codes.get(label, label), "this model", self.styles)
             weights[self.styles.index(name)] += weight
         if weights.sum() <= 0.0:
             raise InputError("all style weights are zero", "Give one style a positive weight")
@@ -153,14 +148,9 @@ class LocomotionModel:
         """Weights ``(K,)`` of the model's own mixture of styles."""
         return self.weights(None)
 
-    def arrays(self, timing: str = "stance") -> GaitArrays:
-        """Same as :meth:`timed`."""
-        return self.timed(timing)
-
     def timed(self, timing: str) -> GaitArrays:
         """Return the arrays with the cycle frequencies of a timing: ``"stance"``, ``"glardon"`` or ``"inman"``."""
-        if timing not in self.frequencies:
-            raise UnknownNameError("timing", timing, "this model", tuple(self.frequencies))
+        checked_name("timing", timing, "this model", self.frequencies)
         return self.gaits._replace(frequency=self.frequencies[timing])
 
     def normalised_speed(self, speed_mps: float, leg_length_m: float, scaling: str = "froude") -> float:
@@ -168,15 +158,14 @@ class LocomotionModel:
 
         .. math:: s_n = s / \sqrt{H H_0} \text{ ("froude")}, \qquad s_n = s / H \text{ ("leg", [Glardon2005]_ §III.1.2)}
         """
-        return speed_mps * self.scales(leg_length_m, scaling)[0]
+        return checked_number("speed_mps", speed_mps) * self.scales(leg_length_m, scaling)[0]
 
     def scales(self, leg_length_m: float, scaling: str = "froude") -> tuple[float, float]:
         """Factors from speed [m/s] to normalised speed [1/s], and from the table's frequency to the character's."""
-        if scaling not in SCALINGS:
-            raise UnknownNameError("scaling", scaling, "the locomotion engine", SCALINGS)
-        if scaling == "leg":
-            return 1.0 / leg_length_m, 1.0
-        ratio = float(np.sqrt(self.leg_length_m / leg_length_m))
+        leg = checked_positive("leg_length_m", leg_length_m)
+        if checked_name("scaling", scaling, "the locomotion engine", SCALINGS) == "leg":
+            return 1.0 / leg, 1.0
+        ratio = float(np.sqrt(self.leg_length_m / leg))
         return ratio / self.leg_length_m, ratio
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, cast, runtime_checkable
 
@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
+from marey.locomotion._checks import checked_name, checked_number, checked_positive
 from marey.locomotion._profile_linear import linear_frequency_profile
+from marey.locomotion._runup import Frequency
 
 PROFILE_METHODS: Final = ("exact", "quadratic-linF", "quartic")
+RULES: Final = ("absolute", "signed")
 FEET: Final = {"right": 0.0, "left": 0.5}  # phase of the heel strike
 ACCELERATION_CAP: Final = 1.0  # [m/s²] what a profile may ask, [Glardon2005]_ leaves it open
 NEXT_STRIKE: Final = 0.05  # [cycle] a heel strike nearer than this is not planned for
@@ -24,8 +27,6 @@ STATUS: Final = (
     "faster than the body can go",
     "harder than the acceleration allowed",
 )
-
-Frequency = Callable[[float, float], float]
 
 
 @runtime_checkable
@@ -58,6 +59,8 @@ class FrequencyTable:
             return source
         if isinstance(source, HasFrequency):
             return cls(*source.frequency_table())
+        if not callable(source):
+            raise InputError(f"source is {source!r}", "Give an engine, a FrequencyTable or a function of speed and run")
         speeds = fastest_mps * np.linspace(0.0, 1.0, TABLE_POINTS) ** 2  # dense where cadence bends most
         even = cast(list[float], speeds.tolist())
         rows: list[list[float]] = [[source(speed, run) for speed in even] for run in (0.0, 1.0)]
@@ -178,8 +181,14 @@ def plan_profile(
 
     Returns:
         A profile; its ``status`` says why when there is none.
+
+    Raises:
+        InputError: a speed is below zero, or a number is not finite.
+        UnknownNameError: no such method or rule.
     """
-    _check(s1, s2, distance_m, phase, acceleration, method, rule)
+    numbers = {"s1": s1, "s2": s2, "distance_m": distance_m, "phase": phase, "acceleration": acceleration}
+    limits = {"acceleration_cap": acceleration_cap, "fastest_mps": fastest_mps, "lasting_s": lasting_s}
+    _check(numbers, limits, run, method, rule)
     table, strike = FrequencyTable.of(source), _foot_phase(foot)
     if method == "quadratic-linF":
         powers, duration, final, code = linear_frequency_profile(
@@ -235,15 +244,23 @@ def _foot_phase(foot: str | float) -> float:
         if foot not in FEET:
             raise InputError(f"foot '{foot}'", "It is 'right', 'left' or a phase from 0 to 1")
         return FEET[foot]
-    if not 0.0 <= foot < 1.0:
+    if not 0.0 <= checked_number("foot", foot) < 1.0:
         raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
     return float(foot)
 
 
-def _check(s1: float, s2: float, distance: float, phase: float, acceleration: float, method: str, rule: str) -> None:
-    if not np.isfinite([s1, s2, distance, phase, acceleration]).all() or min(s1, s2) < 0.0:
-        raise InputError("a speed below zero, or a number that is not finite", "Speeds begin at 0 m/s")
-    if method not in PROFILE_METHODS:
-        raise InputError(f"profile method '{method}'", f"It is one of {', '.join(PROFILE_METHODS)}")
-    if rule not in ("absolute", "signed"):
-        raise InputError(f"rule '{rule}'", "It is 'absolute' or 'signed'")
+def _check(
+    numbers: Mapping[str, float], limits: Mapping[str, float | None], run: tuple[float, float], method: str, rule: str
+) -> None:
+    for name, value in numbers.items():
+        checked_number(name, value)
+    if min(numbers["s1"], numbers["s2"]) < 0.0:
+        raise InputError("a speed below zero", "Speeds begin at 0 m/s")
+    for name, value in limits.items():
+        if value is not None:
+            checked_positive(name, value)
+    shares = frozen(run, 2, name="run")
+    if shares.min() < 0.0 or shares.max() > 1.0:
+        raise InputError(f"run is {run}", "Give two shares of running, from 0 (walk) to 1 (run)")
+    checked_name("method", method, "speed profiles", PROFILE_METHODS)
+    checked_name("rule", rule, "speed profiles", RULES)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 from warnings import warn
 
-from marey.base import InputError
+from marey.base import InputError, frozen
+from marey.locomotion._checks import checked_number, checked_positive, checked_weights
+from marey.locomotion._engine_clip import MAX_FRAMES
 
 if TYPE_CHECKING:
     from marey.locomotion._model import LocomotionModel
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 JUMP_KINDS: Final = ("walk", "run", "standing")
 JUMP_PRIORITIES: Final = ("jump-parameters", "jump-now")
 MAX_ELEMENTS: Final = 10_000
-MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
 RATES_HZ: Final = (1.0, 1000.0)
 DEFAULT_RAMP_S: Final = 0.5  # between two actions without a transition
 
@@ -36,7 +36,7 @@ class Action:
     name: str = ""
 
     def __post_init__(self) -> None:
-        _check_seconds(self.seconds)
+        checked_positive("'seconds'", self.seconds)
         _check_finite(self, "speed", "run", "turn_rate")
         _check_positive(self, "leg_length_m")
         _check_style(self.style)
@@ -50,7 +50,7 @@ class Transition:
     name: str = ""
 
     def __post_init__(self) -> None:
-        _check_seconds(self.seconds)
+        checked_positive("'seconds'", self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class JumpAction:
     def __post_init__(self) -> None:
         _check_positive(self, "length_m", "height_m")
         _check_style(self.style)
-        if self.takeoff is not None and not all(math.isfinite(c) for c in self.takeoff):
-            raise InputError(f"'takeoff' is {self.takeoff}", "Give two finite numbers, x and z")
+        if self.takeoff is not None:
+            frozen(self.takeoff, 2, name="'takeoff'")
         for key, known in (("kind", JUMP_KINDS), ("priority", JUMP_PRIORITIES)):
             if getattr(self, key) not in known:
                 raise InputError(f"'{key}' is '{getattr(self, key)}'", f"It is one of {', '.join(known)}")
@@ -96,13 +96,12 @@ class Script:
     lines: tuple[int, ...] = ()  # of the elements in that file
 
     def __post_init__(self) -> None:
-        if not RATES_HZ[0] <= self.rate_hz <= RATES_HZ[1]:
+        if not RATES_HZ[0] <= checked_number("'rate_hz'", self.rate_hz) <= RATES_HZ[1]:
             raise InputError(f"'rate_hz' is {self.rate_hz:g}", f"It is between {RATES_HZ[0]:g} and {RATES_HZ[1]:g}")
         _check_finite(self, "heading_deg")
         _check_positive(self, "leg_length_m")
         _check_style(self.style)
-        if not all(math.isfinite(c) for c in self.position):
-            raise InputError(f"'position' is {self.position}", "Give two finite numbers, x and z")
+        frozen(self.position, 2, name="'position'")
         check_order(self.timeline)
         if self.seconds * self.rate_hz > MAX_FRAMES:
             raise InputError(
@@ -174,29 +173,21 @@ def check_order(timeline: tuple[Element, ...]) -> None:
             raise ElementError("a transition before a jump", "A jump brings its own run-up: remove it", index - 1)
 
 
-def _check_seconds(seconds: float) -> None:
-    if not (math.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"'seconds' is {seconds:g}", "It must be positive")
-
-
 def _check_finite(record: object, *keys: str) -> None:
     for key in keys:
-        if not math.isfinite(getattr(record, key)):
-            raise InputError(f"'{key}' is {getattr(record, key)}", "Give a finite number")
+        checked_number(f"'{key}'", getattr(record, key))
 
 
 def _check_positive(record: object, *keys: str) -> None:
     for key in keys:
         value = getattr(record, key)
-        if value is not None and not (math.isfinite(value) and value > 0.0):
-            raise InputError(f"'{key}' is {value}", "It must be positive")
+        if value is not None:
+            checked_positive(f"'{key}'", value)
 
 
 def _check_style(style: Mapping[str, float] | None) -> None:
     if style is None:
         return
-    bad = [name for name, weight in style.items() if not (math.isfinite(weight) and weight >= 0.0)]
-    if bad:
-        raise InputError(f"'style' gives '{bad[0]}' the weight {style[bad[0]]}", "Weights are zero or more")
-    if not sum(style.values()) > 0.0:
+    weights = checked_weights("'style'", style)
+    if not sum(weights.values()) > 0.0:
         raise InputError("'style' has no weight above zero", "Give at least one style some weight")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from marey.base import FormatError, InputError, MareyError, MareyWarning, UnknownNameError
-from marey.locomotion._script import DEFAULT_RAMP_S, MAX_FRAMES, Action, Element, JumpAction, Script, Transition
+from marey.locomotion._engine_clip import MAX_FRAMES
+from marey.locomotion._script import DEFAULT_RAMP_S, Action, Element, JumpAction, Script, Transition
 from marey.locomotion._script_report import POINTS, ScriptPart, ScriptReport, report_of
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose

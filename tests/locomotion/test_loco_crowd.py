@@ -74,7 +74,16 @@ def test_crowds_that_make_no_sense_are_refused(model):
     for legs in ([], [0.9, -0.1], [[0.9]], [float("nan")]):
         with pytest.raises(InputError):
             Crowd(model, legs)
+    for wrong in ({"scaling": "mass"}, {"timing": "moon"}):
+        with pytest.raises(UnknownNameError):
+            Crowd(model, [0.9], **wrong)
+    for wrong in ({"phases": 1e300}, {"styles": 3.0}, {"styles": {model.styles[0]: "much"}}):
+        with pytest.raises(InputError):
+            Crowd(model, [0.9], **wrong)
     crowd = Crowd(model, [0.9, 0.8])
+    for index in (2, -3, 0.5, "first"):
+        with pytest.raises(InputError):
+            crowd.poses(index)
     for wish in ({"speed": [1.0, 2.0, 3.0]}, {"speed": float("nan")}, {"where": [5]}, {"styles": [None] * 5}):
         with pytest.raises(InputError):
             crowd.set(**wish)

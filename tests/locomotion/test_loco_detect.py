@@ -166,3 +166,20 @@ def test_bad_input_is_refused_in_words() -> None:
         plant_windows(float("nan"))
     with pytest.raises(InputError):
         detect_plants(np.full((25, 4), np.nan))
+    level = np.zeros((25, 4))
+    for wrong in (
+        {"delta": float("nan")},
+        {"margin_m": "wide"},
+        {"windows": [[0.5, 0.1]] * 4},
+        {"windows": [[0, 1e9]] * 4},
+    ):
+        with pytest.raises(InputError):
+            detect_plants(level, **wrong)
+    with pytest.raises(InputError):
+        detect_events(3.0)
+    points = np.zeros((25, 4, 3))
+    for wrong in ({"rate_hz": 0.0}, {"rate_hz": "fast"}, {"average": 0}, {"average": 2.5}, {"height_m": None}):
+        with pytest.raises(InputError):
+            threshold_plants(points, **({"rate_hz": 30.0} | wrong))
+    with pytest.raises(InputError, match="at least two"):
+        threshold_plants(points[:1], 30.0)

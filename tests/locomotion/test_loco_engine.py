@@ -364,13 +364,45 @@ def test_time_does_not_run_backwards(model):
         engine.run(1.0, rate_hz=0.0)
 
 
+@pytest.mark.parametrize("far", [1e9, 1e300, 10**400])
+def test_glardon_a50_times_without_end_are_refused_at_once(model, far):
+    engine = Engine(model, speed=1.0, plants=False)
+    for ask in (engine.step, engine.predict, engine.run, lambda s: engine.set(speed=0.5, over_s=s)):
+        with pytest.raises(InputError):
+            ask(far)
+    with pytest.raises(InputError):
+        engine.run(1.0, rate_hz=far)
+    with pytest.raises(InputError, match="seconds ahead"):
+        engine.follow_plan([0.0, float(min(far, 1e300))], [1.0, 1.0])
+    assert engine.time_s == 0.0
+
+
+@pytest.mark.parametrize("options", [{"length_m": "far"}, {"length_m": None}, {"length_m": 10**400},
+                                     {"height_m": "high"}, {"takeoff": 3.0}, {"takeoff": (1.0, 2.0, 3.0)}, {"takeoff": "there"},
+                                     {"max_acceleration": "some"}, {"max_acceleration": float("nan")}])  # fmt: skip
+def test_glardon_a50_jumps_of_no_numbers_are_refused(model, options):
+    engine = Engine(model, speed=1.2, plants=False)
+    with pytest.raises(InputError):
+        engine.jump(**({"length_m": 0.8} | options))
+    assert engine.state == "locomotion"
+
+
+def test_a_driver_is_a_function(model):
+    with pytest.raises(InputError, match="driver"):
+        Engine(model, plants=False).add_driver(3)
+
+
 def test_odd_constructions_are_refused(model):
     for options in ({"scaling": "mass"}, {"timing": "moon"}, {"ik": "magic"}, {"interpolation": "nearest"}):
         with pytest.raises(UnknownNameError):
             Engine(model, **options)
-    for options in ({"size": 1.0, "leg_length_m": 0.9}, {"size": -1.0}, {"position": (0.0, float("nan"))}):
+    for options in ({"size": 1.0, "leg_length_m": 0.9}, {"size": -1.0}, {"position": (0.0, float("nan"))},
+                    {"position": "here"}, {"phase": 1e300}, {"heading_rad": None}, {"style": 3}):  # fmt: skip
         with pytest.raises(InputError):
             Engine(model, **options)
+    for other in ("model", 3.0, [model]):
+        with pytest.raises(InputError, match="load_model"):
+            Engine(other)
 
 
 def test_plans_that_make_no_sense_are_refused(model):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marey.base import InputError
+from marey.base import InputError, UnknownNameError
 from marey.locomotion import FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion._profile_linear import closed_form
 
@@ -159,11 +159,18 @@ def test_profile_says_why_there_is_none(s1, s2, distance, word):
         ({"foot": 1.5}, "phase"),
         ({"method": "cubic"}, "method"),
         ({"rule": "both"}, "rule"),
+        ({"s1": "fast"}, "s1"),
+        ({"phase": 10**400}, "finite"),
+        ({"run": 0.0}, "run"),
+        ({"run": (0.0, 2.0)}, "run"),
+        ({"acceleration_cap": float("nan")}, "acceleration_cap"),
+        ({"fastest_mps": 0.0}, "fastest_mps"),
+        ({"lasting_s": -1.0}, "lasting_s"),
     ],
 )
 def test_profile_refuses_bad_input(wrong, word):
     arguments = {"s1": 1.0, "s2": 1.0, "distance_m": 4.0, "phase": 0.0} | wrong
-    with pytest.raises(InputError, match=word):
+    with pytest.raises((InputError, UnknownNameError), match=word):
         plan_profile(TABLE, **arguments)
 
 
