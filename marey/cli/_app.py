@@ -14,6 +14,7 @@ from marey.cli import (
     _convert,
     _demo,
     _fit,
+    _graph,
     _ik,
     _info,
     _library,
@@ -71,6 +72,7 @@ app.command("optimize")(_optimize.optimize)
 app.command("walk")(_walk.walk)
 app.command("synth")(_synth.synth)
 app.add_typer(_library.app, name="library")
+app.add_typer(_graph.app, name="graph")
 app.command("strip")(_pictures.strip)
 app.command("film")(_pictures.film)
 app.command("plot")(_pictures.plot)
