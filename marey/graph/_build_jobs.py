@@ -12,13 +12,14 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import MareyError, MissingExtraError, TensorFormat
+from marey.base import InputError, MareyError, MissingExtraError, TensorFormat
 from marey.graph._database import Progress
 from marey.graph._database_clip import ClipTask, PreparedClip, Run
 from marey.graph._file_checks import write_whole
 from marey.motion import Phase, Plant
 
 CLIP_FILE: Final = TensorFormat("marey-graph-clip", "prepared clip", 1, "Delete it; it will be made again.")
+CONNECT_S: Final = 10.0  # [s] patience with a cluster that does not answer
 RETRIES: Final = 3  # of a clip whose worker died
 Cancel = Callable[[], bool]
 
@@ -56,6 +57,7 @@ def prepare_clips(
     Raises:
         BuildCancelledError: ``cancel`` said so.
         MissingExtraError: a cluster without Dask.
+        InputError: no cluster answers.
     """
     store = None if resume is None else _Store(Path(resume))
     done: dict[int, PreparedClip] = {}
@@ -122,9 +124,15 @@ def _on_cluster(tasks: Sequence[ClipTask], left: list[int], address: str, cancel
     except ImportError as error:
         raise MissingExtraError("a build on a cluster", "cluster") from error
     dask = cast(Any, distributed)
-    with dask.Client(address, set_as_default=False) as client:
+    try:
+        connected = dask.Client(address, set_as_default=False, timeout=CONNECT_S)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no cluster answers at '{address}'", "Start `dask scheduler` and `dask worker` there"
+        ) from error
+    with connected as client:
         jobs = {client.submit(run_task, tasks[number], pure=False, retries=RETRIES): number for number in left}
-        for job in dask.as_completed(list(jobs)):
+        for job in dask.as_completed(list(jobs), loop=client.loop):
             yield jobs[job], job.result()
             if cancel is not None and cancel():
                 client.cancel(list(jobs))

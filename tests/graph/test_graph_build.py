@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -116,9 +117,17 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_dies(picking, picking_cl
         def kill(done: int, _: int) -> None:
             if not killed:
                 killed.append(done)
-                next(iter(cluster.workers.values())).process.process.kill()
-                time.sleep(0.1)
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
 
         graph = build(picking_clips, cluster=cluster.scheduler_address, on_progress=kill)
     assert killed
     assert graph_bytes(graph) == graph_bytes(picking)
+
+
+@pytest.mark.mocap
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_does_not_answer_is_named(picking_clips, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("marey.graph._build_jobs.CONNECT_S", 0.5)
+    with pytest.raises(InputError, match="no cluster answers at 'tcp://127.0.0.1:9'"):
+        build(picking_clips[:1], cluster="tcp://127.0.0.1:9")

@@ -129,7 +129,7 @@ def test_groups_are_of_one_class_and_nearer_than_the_limit(picking):
 
 @pytest.mark.mocap
 def test_safonova_a15_merging_loses_little(picking):
-    """Costs between the same states, merged and thinned against neither; median within 5 %, solvable within 2 points."""
+    """Costs between the same states, merged and thinned or not: median within 5 %, solvable within 2 points."""
     database = picking.database
     plain = cull_transitions(database, picking.transitions, picking.settings)
     table, arrays = database.phases, picking.arrays
