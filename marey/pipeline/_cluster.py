@@ -30,7 +30,7 @@ def on_cluster(
         futures = {
             client.submit(run_job, job, graphs.get(job.graph or ""), pure=False, retries=RETRIES): job for job in jobs
         }
-        for future in dask.as_completed(list(futures)):
+        for future in dask.as_completed(list(futures), loop=client.loop):
             yield _taken(future, futures[future], folder)
 
 

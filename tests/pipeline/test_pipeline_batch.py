@@ -122,6 +122,7 @@ run_batch(sys.argv[2:], sys.argv[1], workers=1, check=False, rate_hz=30.0)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_whole_files_and_goes_on(tmp_path):
     files = []
     for n in range(6):
