@@ -21,6 +21,7 @@ LEE_ROLES: Final = (
 """Joints that count; wrists, ankles, toes and neck do not ([Lee2002]_)."""
 SECOND_FOOT: Final = 0.6  # [-] weight of the other planted foot
 WINDOW: Final = 5  # poses of a point cloud
+BLOCK: Final = 128  # rows of a table of distances that are worked on at once
 UP: Final = np.array([0.0, 1.0, 0.0])
 
 
@@ -160,13 +161,23 @@ class PointClouds:
     def distances(self, rows: slice, columns: slice) -> FloatArray:
         """Squared distances ``(n, m)`` [m²] between two ranges of poses, mean over the points."""
         half = self.level.shape[1] // 2
-        left = self.level[rows]
-        right = self.level[columns]
+        right, upright, squares = self.level[columns], self.upright[columns], self.squares[columns]
         crossed = np.concatenate([right[:, half:], -right[:, :half]], axis=1)
-        a, b = left @ right.T, left @ crossed.T
-        best = np.sqrt(a * a + b * b)
-        total = self.squares[rows][:, None] + self.squares[columns][None]
-        return np.maximum(total - 2.0 * (self.upright[rows] @ self.upright[columns].T) - 2.0 * best, 0.0)
+        left, heights, sums = self.level[rows], self.upright[rows], self.squares[rows]
+        found = np.empty((len(left), len(right)))
+        for part in blocks(len(left), BLOCK):  # small enough to stay near the processor
+            a, b = found[part], left[part] @ crossed.T
+            np.matmul(left[part], right.T, out=a)
+            np.multiply(a, a, out=a)
+            np.multiply(b, b, out=b)
+            np.add(a, b, out=a)
+            np.sqrt(a, out=a)
+            np.add(a, np.matmul(heights[part], upright.T, out=b), out=a)
+            np.multiply(a, -2.0, out=a)
+            np.add(a, squares, out=a)
+            np.add(a, sums[part][:, None], out=a)
+            np.maximum(a, 0.0, out=a)
+        return found
 
 
 def planar_distance(first: FloatArray, second: FloatArray) -> float:

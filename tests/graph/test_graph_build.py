@@ -129,5 +129,5 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_dies(picking, picking_cl
 def test_a_cluster_that_does_not_answer_is_named(picking_clips, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("marey.graph._build_jobs.CONNECT_S", 0.5)
-    with pytest.raises(InputError, match="no cluster answers at 'tcp://127.0.0.1:9'"):
+    with pytest.raises(InputError, match="no cluster answers at 'tcp"):
         build(picking_clips[:1], cluster="tcp://127.0.0.1:9")
