@@ -28,6 +28,7 @@ from marey.graph._ara import (
     OPEN,
     PARENT,
     PICK,
+    REACH,
     RUNNING,
     SLOT,
     STATES,
@@ -307,6 +308,32 @@ def add_open(
         return False
     write_state(whole, real, number, parent, edge, place, g, h)
     return announce(whole, real, memory.heap, memory.keys, counts, number, last, epsilon)
+
+
+@kernel
+def offer(
+    roads: Roads, world: World2D, wishes: FloatArray, terms: Terms, memory: Memory, s: int, e: int, name: int,
+    cost: float, epsilon: float,
+) -> bool:  # fmt: skip
+    """Offer the way along one edge at another cost and under another number; whether it is of use."""
+    grid = np.array([world.origin[0], world.origin[1], world.cell])
+    x, z, yaw = memory.real[s, X], memory.real[s, Z], memory.real[s, YAW]
+    c, si, met, t, last = np.cos(yaw), np.sin(yaw), int(memory.whole[s, MET]), int(roads.target[e]), len(wishes)
+    nx = x + c * roads.delta[e, 0] + si * roads.delta[e, 1]
+    nz = z - si * roads.delta[e, 0] + c * roads.delta[e, 1]
+    nyaw = wrapped(yaw + roads.delta[e, 2])
+    nc, ns = np.cos(nyaw), np.sin(nyaw)
+    rx, rz = nx + nc * roads.root[t, 0] + ns * roads.root[t, 1], nz - ns * roads.root[t, 0] + nc * roads.root[t, 1]
+    wish = wishes[met]
+    hit = wish[KIND] == PICK and is_picked(wish, roads.event, roads.hand, t, nx, nz, nc, ns)
+    hit = hit or (wish[KIND] == REACH and is_reached(wish, roads.stands[t], rx, rz, nyaw + roads.root[t, 2]))
+    now = met + 1 if hit else met
+    h = 0.0 if now == last else estimate(world.distance, grid, terms.rate, terms.base, t, now, rx, rz)
+    if not np.isfinite(h):
+        return False
+    key = key_of(grid, now < last and is_tight(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)
+    place = np.array([nx, nz, nyaw])
+    return add_open(memory, key, t, now, s, name, place, memory.real[s, G] + cost, h, epsilon, last)
 
 
 @kernel

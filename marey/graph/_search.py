@@ -10,6 +10,7 @@ from typing import Final
 from marey.base import InputError
 from marey.graph._ara import Memory, clear
 from marey.graph._graph import MotionGraph
+from marey.graph._search_fallback import Detours
 from marey.graph._search_problem import Cancel, Clock, Problem
 from marey.graph._search_result import BOUNDED, OPTIMAL, SearchResult, Solution, Step, rebuilder
 from marey.graph._search_roads import CAPACITY, borrowed_memory, ready
@@ -38,6 +39,7 @@ def search_graph(
     max_states: int = CAPACITY,
     few: bool = True,
     until: int | None = None,
+    fallback: bool = True,
 ) -> SearchResult:
     """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
 
@@ -55,6 +57,7 @@ def search_graph(
         few: below an epsilon of 3 look only at edges that differ from one another and are cheap; bounds are then
             those of the graph of these edges.
         until: only the first so many constraints, the goal being the last.
+        fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
@@ -69,7 +72,8 @@ def search_graph(
         run = None
         if isinstance(problem, Problem):
             share = Clock(clock.begin, SINGLE_SHARE * budget_s if is_blended else budget_s, cancel)
-            run = Run(problem, memory, share, on_solution, few=few)
+            looks = Detours(graph) if fallback and _has_walls(sketch) else None
+            run = Run(problem, memory, share, on_solution, few=few, looks=looks)
             run.go(schedule)
         if is_blended and clock.stopped == "" and not (run is not None and run.done and run.proved > 1.0):
             options = (heuristic, pick_tolerance_m, until)
@@ -78,6 +82,11 @@ def search_graph(
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
         assert run is not None
         return _result(graph, run, clock)
+
+
+def _has_walls(sketch: Sketch) -> bool:
+    world = sketch.world
+    return bool(sketch.path is not None or world.walls or world.tables or world.boxes)
 
 
 def _checked(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
@@ -109,7 +118,7 @@ def _blended(
     best, history = (None, ()) if single is None else (single.best, single.history)
     run = Run(problem, memory, clock, on_solution, k=2, best=best, history=history, few=few)
     if single is not None:
-        run.expansions, run.violations = single.expansions, single.violations
+        run.expansions, run.violations, run.detours = single.expansions, single.violations, single.detours
     run.go(schedule)
     return run
 
@@ -124,7 +133,7 @@ def _result(graph: MotionGraph, run: Run, clock: Clock) -> SearchResult:
     way, wishes = run.best, run.problem.wishes
     return SearchResult(
         status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
-        steps=way.steps(wishes),
+        steps=way.steps(wishes, run.detours),
         places=way.places,
         start=int(way.nodes[0]),
         cost=way.cost,

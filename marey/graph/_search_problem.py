@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -14,6 +15,7 @@ from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Goals, Memory, Terms, W
 from marey.graph._graph import composed, relative
 from marey.graph._ground import CELL_M, Ground
 from marey.graph._heuristics import bounds, lay_out
+from marey.graph._search_fallback import Detour
 from marey.graph._search_result import Step
 from marey.graph._search_roads import Ready
 from marey.graph._sketch import Failure, Wish, as_goals, check_ground, check_parameters, check_route, compile_sketch
@@ -136,17 +138,22 @@ class Way(NamedTuple):
         """Steps at whose ends constraints were met."""
         return tuple(n for n, (a, b) in enumerate(pairwise(self.met.tolist())) if b > a)
 
-    def steps(self, wishes: tuple[Wish, ...]) -> tuple[Step, ...]:
-        """Edges, what they are blends of, and where they begin."""
-        blends, edges = self.made.blends, self.edges
-        a, c = (edges, edges) if blends is None else (blends.a[edges], blends.c[edges])
-        w = np.ones(len(edges)) if blends is None else blends.weight[edges]
-        hold = np.zeros(len(edges))
+    def steps(self, wishes: tuple[Wish, ...], detours: Sequence[tuple[int, Detour]] = ()) -> tuple[Step, ...]:
+        """Edges, what they are blends of, and where they begin; numbers beyond the last edge are those of detours."""
+        blends, count = self.made.blends, len(self.made.roads.target)
+        hold = np.zeros(len(self.edges))
         for wish, step in zip(wishes, self.met_at, strict=True):
             hold[step] = wish.hold_s
-        return tuple(
-            Step(int(a[n]), int(c[n]), float(w[n]), self.places[n].copy(), float(hold[n])) for n in range(len(edges))
-        )
+        steps: list[Step] = []
+        for n in range(len(self.edges)):
+            edge, stretches = int(self.edges[n]), ()
+            if edge >= count:
+                edge, detour = detours[edge - count]
+                stretches = detour.stretches
+            a, c = (edge, edge) if blends is None else (int(blends.a[edge]), int(blends.c[edge]))
+            weight = 1.0 if blends is None else float(blends.weight[edge])
+            steps.append(Step(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
+        return tuple(steps)
 
     def errors(self, wishes: tuple[Wish, ...]) -> tuple[float, ...]:
         """Distance [m] at which each constraint was met: of the hand for picks, else of the root."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.graph._ara import (
+    BLOCKED,
     DONE,
     EMPTY,
     EXPANSIONS,
@@ -17,10 +18,12 @@ from marey.graph._ara import (
     MET,
     RUNNING,
     VIOLATIONS,
+    YAW,
     H,
     Memory,
     clear,
 )
+from marey.graph._search_fallback import Detour, Detours
 from marey.graph._search_problem import Clock, Problem, Way
 from marey.graph._search_result import Solution
 
@@ -45,9 +48,11 @@ class Run:
         best: Way | None = None,
         history: Sequence[Solution] = (),
         few: bool = True,
+        looks: Detours | None = None,
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
-        self.best, self.history, self.few = best, list(history), few
+        self.best, self.history, self.few, self._looks = best, list(history), few, looks
+        self.detours: list[tuple[int, Detour]] = []
         self.proved, self.stopped, self.expansions, self.violations = np.inf, "", 0, 0
         self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
 
@@ -108,9 +113,30 @@ class Run:
             if number:
                 reopen(self.memory, epsilon)
             is_settled = self._settle(epsilon, count, self.cost, self.clock)
+            while is_settled and self.memory.goal == EMPTY and self.best is None and self._look_again(epsilon):
+                is_settled = self._settle(epsilon, count, self.cost, self.clock)
             self._take(epsilon, is_settled=is_settled)
             if self.done or not is_settled or self.best is None:
                 break
+
+    def _look_again(self, epsilon: float) -> bool:
+        """Try other ways for edges that met a wall; whether one was found."""
+        from marey.graph._ara_kernels import offer
+
+        if self._looks is None:
+            return False
+        p, memory, world = self.problem, self.memory, self.problem.world
+        grid, edges = np.array([*world.origin, world.cell]), len(p.made.roads.target)
+        blocked = np.unique(memory.blocked[: int(memory.counts[BLOCKED])], axis=0)
+        memory.counts[BLOCKED] = 0
+        found = False
+        for s, e in blocked.tolist():
+            detour = None if self.clock.stopped else self._looks.find(e, memory.real[s, : YAW + 1], world.free, grid)
+            if detour is not None:
+                self.detours.append((e, detour))
+                new = edges + len(self.detours) - 1
+                found |= bool(offer(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
+        return found
 
     def _begin(self, starts: list[tuple[int, FloatArray]], met: int, epsilon: float, last: int) -> None:
         from marey.graph._ara_kernels import begin

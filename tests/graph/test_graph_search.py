@@ -1,0 +1,409 @@
+"""The search of sketches on a small walker made by hand: steps, a leap, a pick and a stance."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from marey.base import InputError, UnknownNameError
+from marey.graph._ara import clear
+from marey.graph._graph import FLIGHT, PICK_RIGHT, STAND, GraphArrays, composed
+from marey.graph._ground import FOOT_M, Ground, strip_distance
+from marey.graph._heuristics import HEURISTICS, bounds, lay_out, root_ways, stretched
+from marey.graph._search import search_graph
+from marey.graph._search_problem import Problem
+from marey.graph._search_roads import borrowed_memory, ready
+from marey.graph._sketch import Failure, as_goals, compile_sketch
+from marey.world import Event, Path, River, Sketch, Stand, Stone, Thing, Wall, World
+
+LEFT, RIGHT, STANDING, UP, DOWN, PICKED = range(6)
+STEPS_M, TURNS_DEG = (0.35, 0.5, 0.65), (-30.0, -12.0, 0.0, 12.0, 30.0)
+HAND = (0.05, 0.8, 0.5)  # x, height, z
+
+
+class Walker:
+    """Writes the edges of a walker whose anchor is under its root."""
+
+    def __init__(self, *, leaps: bool = True) -> None:
+        self.rows: list[tuple[int, int, float, float, float, float]] = []  # source, target, length, turn, cost, flight
+        rng = np.random.default_rng(3)
+        for here, there in ((LEFT, RIGHT), (RIGHT, LEFT), (STANDING, LEFT), (STANDING, RIGHT)):
+            for length in STEPS_M:
+                for turn in TURNS_DEG:
+                    cost = 0.4 + 1.2 * abs(length - 0.5) + 0.01 * abs(turn) + 0.02 * rng.random()
+                    self.rows.append((here, there, length, np.deg2rad(turn), cost, 0.0))
+        for here in (LEFT, RIGHT):
+            self.rows += [(here, STANDING, 0.2, 0.0, 0.5, 0.0), (here, PICKED, 0.1, 0.0, 0.9, 0.0)]
+            if leaps:
+                self.rows.append((here, UP, 0.1, 0.0, 0.8, 0.0))
+        self.rows += [(STANDING, STANDING, 0.0, 0.0, 0.2, 0.0), (PICKED, LEFT, 0.3, 0.0, 0.8, 0.0)]
+        self.rows += [(UP, DOWN, length, 0.0, 2.0 + length, length) for length in (0.9, 1.3)] if leaps else []
+        self.rows += [(DOWN, LEFT, 0.3, 0.0, 0.6, 0.0), (DOWN, STANDING, 0.1, 0.0, 0.6, 0.0)]
+
+    def graph(self) -> SimpleNamespace:
+        """Only the arrays of a graph."""
+        source, target, length, turn, cost, flight = map(np.array, zip(*sorted(self.rows), strict=True))
+        source, target, count = source.astype(np.int64), target.astype(np.int64), 6
+        path = np.zeros((len(source), 9, 2))
+        path[:, :, 1] = length[:, None] * np.linspace(0.0, 1.0, 9)
+        feet = np.full((count, 2, 2), np.nan)
+        feet[[LEFT, STANDING, DOWN, PICKED], 0] = 0.1, 0.0
+        feet[[RIGHT, STANDING, DOWN, PICKED], 1] = -0.1, 0.0
+        event = np.array([0, 0, STAND, FLIGHT, 0, PICK_RIGHT])
+        hand = np.zeros((count, 3))
+        hand[PICKED] = HAND
+        arrays = GraphArrays(
+            first=np.searchsorted(source, np.arange(count + 1)),
+            target=target, cost=cost, seconds=0.5 + 0.0 * cost, arc=length,
+            delta=np.stack([0.0 * length, length, turn], axis=1), path=path, way=np.arange(len(source)),
+            event=event, hand=hand, root=np.zeros((count, 3)), feet=feet, kind=np.arange(count),
+            flight=np.stack([flight, 0.3 * (flight > 0.0)], axis=1), is_standing=event == STAND,
+            price=0.0 * cost, power=2.0 * cost, torque=np.ones((len(source), 16)) / 4.0,
+        )  # fmt: skip
+        return SimpleNamespace(arrays=arrays)
+
+
+@pytest.fixture(scope="module")
+def walker():
+    graph = Walker().graph()
+    search_graph(graph, sketch((0.0, 2.0)), k=1)  # compiled
+    return graph
+
+
+def sketch(goal=(0.0, 6.0), **more) -> Sketch:
+    return Sketch(Stand((0.0, 0.0), 0.0), Stand(goal, tolerance_m=more.pop("tolerance", 0.2)), **more)
+
+
+def picking(at=(0.6, 0.8, 3.0), **more) -> Sketch:
+    return sketch(events=(Event("pick", object="cup"),), world=World(objects=(Thing("cup", at),)), **more)
+
+
+def crossing(width: float, **more) -> Sketch:
+    straight = Path(np.array([[0.0, 0.0], [0.0, 6.0]]))
+    return sketch(path=straight, world=World(rivers=(River((-4.0, 3.0), (4.0, 3.0), width),), **more))
+
+
+CURVE = Path(np.array([[0.0, 0.0], [0.6, 2.0], [-0.6, 4.5], [0.0, 6.5]]), "spline")
+BEHIND_A_WALL = World(walls=(Wall((-1.0, 3.0), (1.0, 3.0)),))
+PROBLEMS = {
+    "straight": sketch(),
+    "curve": sketch((0.0, 6.5), path=CURVE, corridor_m=0.6),
+    "wall": sketch(world=BEHIND_A_WALL),
+    "pick": picking(),
+    "pick behind a wall": Sketch(
+        Stand((0.0, 0.0), 0.0), Stand((0.0, 6.0)), events=(Event("pick", object="cup"),),
+        world=World(walls=BEHIND_A_WALL.walls, objects=(Thing("cup", (0.5, 0.8, 4.2)),)),
+    ),
+    "wide river": crossing(0.8),
+    "pass and stop": sketch(events=(Event("pass", at=(0.5, 2.0)), Event("stop", at=(0.0, 4.0), seconds=1.5))),
+}  # fmt: skip
+
+
+def roots(graph, result) -> np.ndarray:
+    """Root along the whole way ``(n, 2)``."""
+    a, flat = graph.arrays, np.zeros((9, 1))
+    there = [composed(step.place, np.concatenate([a.path[step.edge], flat], axis=1)) for step in result.steps]
+    return np.concatenate(there)[:, :2]
+
+
+def plants(graph, result) -> np.ndarray:
+    """Where feet stand ``(n, 2)``."""
+    a = graph.arrays
+    nodes = [result.start, *(int(a.target[e]) for e in result.edges)]
+    found = []
+    for node, place in zip(nodes, result.places, strict=True):
+        own = a.feet[node][np.isfinite(a.feet[node][:, 0])]
+        found.append(composed(place, np.concatenate([own, np.zeros((len(own), 1))], axis=1))[:, :2])
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("heuristic", [name for name in HEURISTICS if name != "unrepaired"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_safonova_a6_no_bound_ever_falls_by_more_than_an_edge_costs(walker, problem, heuristic):
+    found = search_graph(walker, PROBLEMS[problem], heuristic=heuristic, k=1, budget_s=0.3)
+    assert found.expansions > 10
+    assert found.violations == 0
+
+
+def test_safonova_a6_the_bound_as_printed_overestimates():
+    """Guards the count: the root taken to stand on the object it picks up, half a metre away."""
+    graph = Walker().graph()
+    for problem in (picking((1.5, 0.8, 2.0), goal=(-2.0, 2.0)), picking((0.5, 0.8, 3.0), goal=(0.0, 0.5))):
+        found = search_graph(graph, problem, heuristic="unrepaired", k=1, budget_s=4.0, epsilon=(1.0,))
+        assert found.violations > 0
+
+
+@pytest.mark.parametrize("heuristic", [name for name in HEURISTICS if name != "unrepaired"])
+def test_safonova_a7_a_bound_is_never_above_what_is_left_on_the_best_way(walker, heuristic):
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        problem = picking((rng.uniform(-1.0, 1.0), 0.8, rng.uniform(1.5, 3.0)), tolerance=0.3)
+        best = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.12)
+        assert best.status == "OPTIMAL"
+        compiled = Problem.of(ready(walker), problem, heuristic, 0.12)
+        assert not isinstance(compiled, Failure)
+        for step, left, met in remaining(walker, best):
+            assert bound_at(compiled, walker, step, met) <= left + 1e-9
+
+
+def remaining(graph, result):
+    """Step, cost left from its start, and constraints met there."""
+    costs = graph.arrays.cost[list(result.edges)]
+    for n, step in enumerate(result.steps):
+        yield step, costs[n:].sum(), sum(at < n for at in result.met)
+
+
+def bound_at(problem: Problem, graph, step, met: int) -> float:
+    from marey.graph._ara_world_kernels import estimate
+
+    a, w = graph.arrays, problem.world
+    node = int(np.searchsorted(a.first, step.edge, side="right") - 1)
+    grid = np.array([*w.origin, w.cell])
+    return estimate(w.distance, grid, problem.terms.rate, problem.terms.base, node, met, step.place[0], step.place[1])
+
+
+NEAR = Path(np.array([[0.0, 0.0], [0.0, 2.6]]))
+SHORT = {
+    "pick": picking((0.2, 0.8, 1.5), goal=(0.0, 2.2), tolerance=0.3),
+    "river": sketch((0.0, 2.6), path=NEAR, tolerance=0.3, world=World(rivers=(River((-4.0, 1.3), (4.0, 1.3), 0.6),))),
+}
+
+
+@pytest.mark.parametrize("problem", SHORT)
+def test_safonova_a8_the_combined_bound_expands_no_more_than_its_parts(walker, problem):
+    names = ("2d", "graph", "combined", "cycle")
+    needed = {name: expansions_at_once(walker, SHORT[problem], name, 0.15) for name in names}
+    assert needed["combined"] <= 1.01 * min(needed["2d"], needed["graph"])
+    assert needed["cycle"] <= needed["combined"]
+
+
+def expansions_at_once(graph, problem: Sketch, heuristic: str, tolerance: float) -> int:
+    """Expansions of one search over all constraints at epsilon 1."""
+    from marey.graph._search_problem import Clock
+    from marey.graph._search_run import Run
+
+    compiled = Problem.of(ready(graph), problem, heuristic, tolerance)
+    assert not isinstance(compiled, Failure)
+    with borrowed_memory(2_000_000) as memory:
+        run = Run(compiled, memory, Clock(time.perf_counter(), 20.0), None, few=False)
+        run._all_at_once((1.0,))
+        run._count()
+        assert run.proved == 1.0
+        return run.expansions
+
+
+def test_ways_left_differ_by_no_more_than_the_stretched_length(walker):
+    from marey.graph._ara_world_kernels import way_left
+
+    problem = sketch()
+    roads, ground = ready(walker).roads, Ground.of(problem)
+    goals = as_goals(compile_sketch(problem, roads))
+    layers = lay_out(roads, goals, ground)
+    grid = np.array([*ground.origin, 0.05])
+    rng = np.random.default_rng(8)
+    places = rng.uniform([-1.0, 0.0], [1.0, 6.5], (4000, 2))
+    others = places + rng.uniform(0.0, 0.5, (4000, 1)) * (lambda a: np.stack([np.cos(a), np.sin(a)], 1))(
+        rng.uniform(0.0, 2.0 * np.pi, 4000)
+    )
+    values = [np.array([way_left(layers.distance, grid, 0, *p) for p in which]) for which in (places, others)]
+    lengths = stretched(np.linalg.norm(places - others, axis=1))
+    assert (np.abs(values[0] - values[1]) <= lengths + 1e-12).all()
+    assert (root_ways(roads, walker.arrays.arc) >= walker.arrays.arc - 1e-12).all()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_safonova_a23_the_root_keeps_to_its_corridor_and_feet_to_firm_ground(walker, problem):
+    asked = PROBLEMS[problem]
+    found = search_graph(walker, asked, k=1, budget_s=20.0, epsilon=(3.0, 2.0), pick_tolerance_m=0.1)
+    assert found.is_solved
+    way = roots(walker, found)
+    if asked.path is not None:
+        assert max(asked.path.nearest(p)[1] for p in way) <= 0.5 * asked.corridor_m + 0.01
+    for wall in asked.world.walls:
+        assert strip_distance(wall.start, wall.end, way[:, 0], way[:, 1]).min() >= 0.25
+    for river in asked.world.rivers:
+        feet = plants(walker, found)
+        assert strip_distance(river.start, river.end, feet[:, 0], feet[:, 1]).min() >= 0.5 * river.width_m + 0.05
+    assert np.linalg.norm(way[-1] - asked.goal.position) <= asked.goal.tolerance_m + 1e-9
+    assert len(found.errors) == len(found.met)
+    assert walker.arrays.is_standing[walker.arrays.target[found.edges[-1]]]
+    assert walker.arrays.is_standing[found.start]
+
+
+def test_the_hand_is_at_the_object_when_it_picks(walker):
+    found = search_graph(walker, picking(), k=1, pick_tolerance_m=0.1)
+    place = found.places[found.met[0] + 1]
+    at = composed(place, np.array([HAND[0], HAND[2], 0.0]))
+    assert np.hypot(at[0] - 0.6, at[1] - 3.0) == pytest.approx(found.errors[0])
+    assert found.errors[0] <= 0.1
+
+
+def test_the_goal_is_reached_facing_as_asked(walker):
+    for heading in (-60.0, 0.0, 60.0):
+        asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 5.0), heading, 0.3))
+        found = search_graph(walker, asked, k=1, budget_s=5.0)
+        turned = np.rad2deg(found.places[-1, 2]) - heading
+        assert abs((turned + 180.0) % 360.0 - 180.0) <= 15.1
+
+
+def test_stops_are_held_and_passed_places_are_passed(walker):
+    found = search_graph(walker, PROBLEMS["pass and stop"], k=1)
+    assert [step.hold_s for step in found.steps if step.hold_s] == [1.5]
+    assert len(found.met) == 3
+    stop = found.places[found.met[1] + 1]
+    assert np.hypot(stop[0], stop[1] - 4.0) <= 0.2
+
+
+def test_safonova_a25_a_ditch_is_stepped_over_and_a_river_is_jumped(walker):
+    flights = [
+        sum(walker.arrays.flight[e, 0] > 0.0 for e in search_graph(walker, crossing(w), k=1).edges) for w in (0.25, 0.8)
+    ]
+    assert flights == [0, 1]
+    first, last = (search_graph(walker, crossing(0.8), k=1, epsilon=e).cost for e in ((3.0,), (1.0,)))
+    assert last <= first <= 3.0 * last
+
+
+def test_stones_carry_who_cannot_jump():
+    calm = Walker(leaps=False).graph()
+    assert not search_graph(calm, crossing(0.8), k=1).is_solved
+    stones = tuple(Stone((x, 3.0), 0.25) for x in (-0.15, 0.15))
+    asked = crossing(0.8, stones=stones)
+    found = search_graph(calm, asked, k=1)
+    assert found.is_solved
+    feet = plants(calm, found)
+    wet = np.abs(feet[:, 1] - 3.0) < 0.4
+    assert wet.any()
+    assert all(min(np.hypot(*(foot - s.position)) for s in stones) <= 0.25 for foot in feet[wet])
+
+
+def test_a_jump_that_is_asked_for_is_made_where_it_is_asked(walker):
+    asked = sketch(events=(Event("jump", at=(0.0, 3.0), length_m=1.2),))
+    found = search_graph(walker, asked, k=1)
+    edge = found.edges[found.met[0]]
+    assert walker.arrays.flight[edge, 0] >= 1.2
+    assert abs(found.places[found.met[0], 1] + 0.65 - 3.0) < 1.1
+
+
+def timed(call):
+    best = np.inf
+    for _ in range(3):
+        begin = time.perf_counter()
+        result = call()
+        best = min(best, time.perf_counter() - begin)
+    return result, best
+
+
+def test_safonova_a10_what_is_impossible_is_told_at_once(walker):
+    room = tuple(Wall(a, b) for a, b in (((-1, 5), (1, 5)), ((1, 5), (1, 7)), ((1, 7), (-1, 7)), ((-1, 7), (-1, 5))))
+    inside = sketch(world=World(walls=(Wall((-1.0, 6.0), (1.0, 6.0)),)))
+    calm = Walker(leaps=False).graph()
+    cases = {
+        "NO_2D_ROUTE": (walker, sketch(world=World(walls=room))),
+        "GOAL_IN_COLLISION": (walker, inside),
+        "START_IN_COLLISION": (walker, sketch(world=World(walls=(Wall((-1.0, 0.0), (1.0, 0.0)),)))),
+        "PARAM_OUT_OF_RANGE(0)": (walker, picking((0.0, 3.0, 3.0))),
+        "NO_BEHAVIOUR_PATH(0)": (calm, crossing(0.8)),
+    }
+    for code, (graph, asked) in cases.items():
+        found, seconds = timed(lambda graph=graph, asked=asked: search_graph(graph, asked, k=1))
+        assert found.status == code
+        assert not found.is_solved
+        assert found.motion is None
+        assert found.advice
+        assert seconds < 0.1
+    assert "0.80 m" in search_graph(walker, picking((0.0, 3.0, 3.0)), k=1).advice
+    assert "1.12 m of water" in search_graph(walker, crossing(1.5), k=1).advice
+
+
+def test_safonova_a10_an_impossible_tolerance_gives_no_way(walker):
+    found = search_graph(walker, picking(), k=1, pick_tolerance_m=1e-7, budget_s=0.5)
+    assert found.status in ("EXHAUSTED", "TIMEOUT", "MEMORY")
+    assert not found.is_solved
+
+
+@pytest.mark.parametrize("budget", [0.05, 0.4])
+def test_safonova_a11_the_budget_is_kept_and_the_best_so_far_returned(walker, budget):
+    asked = sketch((0.5, 12.0), tolerance=0.02)
+    search_graph(walker, asked, k=1, budget_s=0.05)  # compiled
+    begin = time.perf_counter()
+    found = search_graph(walker, asked, k=1, budget_s=budget)
+    assert time.perf_counter() - begin <= budget + 0.2
+    assert found.status in ("TIMEOUT", "BOUNDED", "OPTIMAL")
+    assert found.is_solved == (found.cost < np.inf)
+
+
+def test_safonova_a12_the_same_question_has_the_same_answer(walker):
+    first, second = (search_graph(walker, PROBLEMS["pick"], k=1, pick_tolerance_m=0.1) for _ in range(2))
+    assert first.cost == second.cost
+    assert first.edges == second.edges
+    np.testing.assert_array_equal(first.places, second.places)
+    assert first.expansions == second.expansions
+
+
+def test_costs_fall_and_bounds_hold_along_the_history(walker):
+    for problem in PROBLEMS.values():
+        found = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.1, budget_s=2.0)
+        costs = [solution.cost for solution in found.history]
+        assert costs == sorted(costs, reverse=True)
+        for solution in found.history:
+            assert solution.cost <= solution.proved * found.cost + 1e-9
+
+
+def test_a_cancelled_search_returns_what_it_has(walker):
+    stop = threading.Event()
+    stop.set()
+    nothing = search_graph(walker, sketch(), k=1, cancel=stop)
+    assert nothing.status == "CANCELLED"
+    cancel = threading.Event()
+    found = search_graph(
+        walker, sketch((0.5, 9.0)), k=1, cancel=cancel, epsilon=(3.0, 1.0), on_solution=lambda _: cancel.set()
+    )
+    assert found.is_solved
+    assert found.stopped in ("CANCELLED", "")
+
+
+def test_the_first_solution_is_enough_if_one_says_so(walker):
+    found = search_graph(walker, PROBLEMS["wall"], k=1, on_solution=lambda _: True)
+    assert len(found.history) == 1
+
+
+def test_little_memory_is_told(walker):
+    found = search_graph(walker, sketch((3.0, 20.0), tolerance=0.01), k=1, max_states=300)
+    assert found.status == "MEMORY"
+    assert "max_states" in found.advice
+
+
+def test_memory_is_used_again(walker):
+    with borrowed_memory(777) as first:
+        pass
+    with borrowed_memory(777) as second:
+        assert second.whole is first.whole
+        clear(second)
+
+
+@pytest.mark.parametrize("bad", [{"k": 3}, {"epsilon": ()}, {"epsilon": (1.0, 2.0)}, {"epsilon": (0.5,)}])
+def test_searches_that_make_no_sense_are_refused(walker, bad):
+    with pytest.raises(InputError):
+        search_graph(walker, sketch(), **bad)
+
+
+def test_unknown_bounds_are_refused_with_the_nearest_name(walker):
+    with pytest.raises(UnknownNameError, match="cycle"):
+        search_graph(walker, sketch(), k=1, heuristic="cycl")
+    roads = ready(walker).roads
+    ground, goals = Ground.of(sketch()), as_goals(compile_sketch(sketch(), roads))
+    distance, terms = bounds("graph", roads, ready(walker).rates, goals, ground, lay_out(roads, goals, ground))
+    assert distance.shape[0] == terms.base.shape[1] == 1
+
+
+def test_rivers_get_jumps_only_where_no_step_spans_them(walker):
+    roads = ready(walker).roads
+    assert [w.name for w in compile_sketch(crossing(0.8), roads)] == ["river", "goal"]
+    assert [w.name for w in compile_sketch(crossing(0.65 - 2.0 * FOOT_M - 0.01), roads)] == ["goal"]
+    own = crossing(0.8)
+    drawn = Sketch(own.start, own.goal, own.path, events=(Event("jump", at=(0.0, 3.0)),), world=own.world)
+    assert [w.name for w in compile_sketch(drawn, roads)] == ["jump", "goal"]
