@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -399,7 +400,7 @@ def test_footprints_of_a_walk_alternate_along_it() -> None:
     order = np.argsort(places[:, 1])
     assert len(sides) >= 5 and np.abs(headings).max() < 0.6
     ordered = [sides[i] for i in order]
-    assert sum(a != b for a, b in zip(ordered, ordered[1:], strict=False)) >= len(ordered) - 2
+    assert sum(a != b for a, b in pairwise(ordered)) >= len(ordered) - 2
 
 
 def test_the_stage_shows_everything_where_it_is(server) -> None:
@@ -429,21 +430,25 @@ def test_the_stage_shows_everything_where_it_is(server) -> None:
     assert not stage._root.visible and not stage._gizmo.visible
 
 
+def wild_edit(page: Page, rng: np.random.Generator) -> None:
+    panel, items = page.panel, ("nothing", *page.draft.items())
+    edits = [
+        lambda: panel.click_ground(ray(*rng.uniform(-6, 6, 2))),
+        lambda: drop(page, KINDS[rng.integers(len(KINDS))]),
+        lambda: as_user(panel._things.event, ("pick", "place", "jump", "stop")[rng.integers(4)]),
+        lambda: choose(page, items[rng.integers(len(items))]),
+        lambda: panel.drag(items[rng.integers(len(items))], *rng.uniform(-9, 9, 2), bool(rng.integers(2))),
+        lambda: as_user(panel._item.remove),
+        lambda: as_user(panel._way.edit, ("Add a way-point", "Undo", "Redo")[rng.integers(3)]),
+    ]
+    edits[rng.integers(len(edits))]()
+
+
 def test_wild_drawing_always_leaves_a_sketch_that_can_be_read_back(page: Page, server) -> None:
     rng = np.random.default_rng(5)
     stage = SketchStage(server.scene, page.panel.click_item, page.panel.drag)
-    panel = page.panel
     for _ in range(150):
-        items = ("nothing", *page.draft.items())
-        [
-            lambda: panel.click_ground(ray(*rng.uniform(-6, 6, 2))),
-            lambda: drop(page, KINDS[rng.integers(len(KINDS))]),
-            lambda: as_user(panel._things.event, ("pick", "place", "jump", "stop")[rng.integers(4)]),
-            lambda: choose(page, items[rng.integers(len(items))]),
-            lambda: panel.drag(items[rng.integers(len(items))], *rng.uniform(-9, 9, 2), bool(rng.integers(2))),
-            lambda: as_user(panel._item.remove),
-            lambda: as_user(panel._way.edit, ("Add a way-point", "Undo", "Redo")[rng.integers(3)]),
-        ][rng.integers(7)]()
+        wild_edit(page, rng)
         stage.draw(page.draft, None)
     again = parse_sketch(sketch_to_toml(page.draft.drawn.sketch()))
     assert again.events == page.draft.drawn.events
