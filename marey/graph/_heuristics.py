@@ -122,8 +122,8 @@ def bounds(
 
     Args:
         name: "euclid" and "2d": distance to the goal as the crow flies, or round walls. "graph": cost of the dearest
-            event that is left, wherever it is. "combined": the greater of distance through all that is left, and cost
-            of the next event plus distance from there ([Safonova2006]_ (4.3), layered). "cycle": distance at the rate
+            event that is left, wherever it is. "combined": the greatest of distance through all that is left, and cost
+            of each event plus distance from there ([Safonova2006]_ (4.3), layered). "cycle": distance at the rate
             of the cheapest cycle plus what getting into and out of that cycle costs. "unrepaired": (4.3) as printed,
             as if the root stood on the object; not consistent.
         roads: the graph.
@@ -150,7 +150,8 @@ def bounds(
         ahead = np.maximum.accumulate(tables[::-1], axis=0)[::-1]
         return layers.distance, Terms(np.zeros(1), np.ascontiguousarray(ahead)[None])
     rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
-    return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, tables + rest[:, None]]))
+    ahead = np.maximum.accumulate((tables + rest[:, None])[::-1], axis=0)[::-1]
+    return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
 
 
 def costs_to_meet(roads: Roads, meets: BoolArray) -> FloatArray:

@@ -14,7 +14,7 @@ from marey.graph._search_fallback import Detours
 from marey.graph._search_problem import Cancel, Clock, Problem
 from marey.graph._search_result import BOUNDED, OPTIMAL, SearchResult, Solution, Step, rebuilder
 from marey.graph._search_roads import CAPACITY, borrowed_memory, ready
-from marey.graph._search_run import OnSolution, Run
+from marey.graph._search_run import OnSolution, Run, compile_kernels
 from marey.graph._sketch import Failure
 from marey.world import Sketch
 
@@ -63,8 +63,10 @@ def search_graph(
         InputError: ``k`` or ``epsilon`` make no search.
     """
     schedule = _checked(k, epsilon)
+    made = ready(graph)
+    compile_kernels()
     clock = Clock(time.perf_counter(), budget_s, cancel)
-    problem = Problem.of(ready(graph), sketch, heuristic, pick_tolerance_m, until)
+    problem = Problem.of(made, sketch, heuristic, pick_tolerance_m, until)
     is_blended = k == 2 and any(event.kind in ("pick", "place") for event in sketch.events)
     if isinstance(problem, Failure) and not (is_blended and problem.code.startswith("PARAM")):
         return SearchResult(problem.code, seconds=clock.seconds, advice=problem.advice)

@@ -52,13 +52,11 @@ class Detours:
             self._make_ready()
         stretches = self._graph.stretches(edge)
         start, stop = stretches[0][0], stretches[-1][1]
-        own = self._graph.database.phase[start]
-        same = np.flatnonzero(self._graph.database.phases.kind == self._graph.database.phases.kind[own])
+        table = self._graph.database.phases
+        same = np.flatnonzero(table.kind == table.kind[self._graph.database.phase[start]])
         legal = np.zeros(self._graph.database.num_poses, dtype=bool)
         for phase in same:
-            poses: IntArray = np.arange(
-                self._graph.database.phases.start[phase], self._graph.database.phases.stop[phase]
-            )
+            poses = np.arange(int(table.start[phase]), int(table.stop[phase]))
             legal[poses] = _is_free(composed(place, self._roots[poses]), free, grid)
         return self._cheapest(start, stop - 1, legal)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,11 @@ from marey.graph._ara import (
     YAW,
     H,
     Memory,
+    Roads,
+    Terms,
+    World2D,
     clear,
+    new_memory,
 )
 from marey.graph._search_fallback import Detour, Detours
 from marey.graph._search_problem import Clock, Problem, Way
@@ -32,6 +37,25 @@ FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 LOOK_S: Final = 0.03  # [s] between two looks
 STAGE_SHARE: Final = 0.3  # of the budget that may go into ways found constraint by constraint
 OnSolution = Callable[[Solution], bool | None]
+
+
+@cache
+def compile_kernels() -> None:
+    """Load the compiled search once, before any clock runs."""
+    from marey.graph import _ara_kernels as kernels
+
+    none, one = np.zeros(0, dtype=np.int64), np.zeros((1, 3))
+    spot, bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool)
+    roads = Roads(
+        np.zeros(2, dtype=np.int64), none, np.zeros(1, dtype=np.int64), none, np.zeros(0), np.zeros((0, 3)),
+        np.zeros((0, 9, 2)), np.zeros((0, 2)), np.zeros(1, dtype=np.int64), one, one, spot, np.zeros(1, dtype=bool),
+    )  # fmt: skip
+    world, terms = World2D(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits), Terms(np.zeros(1), np.zeros((1, 1, 1)))
+    memory = new_memory(4)
+    kernels.begin(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
+    kernels.search(roads, world, np.zeros((1, 10)), terms, memory, np.inf, 1.0, False, 4)
+    kernels.reopen(memory, 1.0)
+    kernels.least_waiting(memory.whole, memory.real, memory.num_states)
 
 
 class Run:

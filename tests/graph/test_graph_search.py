@@ -133,16 +133,22 @@ def test_safonova_a6_the_bound_as_printed_overestimates():
     """Guards the count: the root taken to stand on the object it picks up, half a metre away."""
     graph = Walker().graph()
     for problem in (picking((1.5, 0.8, 2.0), goal=(-2.0, 2.0)), picking((0.5, 0.8, 3.0), goal=(0.0, 0.5))):
-        found = search_graph(graph, problem, heuristic="unrepaired", k=1, budget_s=4.0, epsilon=(1.0,))
+        found = search_graph(graph, problem, heuristic="unrepaired", k=1, budget_s=1.0, epsilon=(1.0,))
         assert found.violations > 0
 
 
-@pytest.mark.parametrize("heuristic", [name for name in HEURISTICS if name != "unrepaired"])
-def test_safonova_a7_a_bound_is_never_above_what_is_left_on_the_best_way(walker, heuristic):
+@pytest.fixture(scope="module")
+def best_picks(walker):
+    """Sketches of picks and the best way for each."""
     rng = np.random.default_rng(7)
-    for _ in range(10):
-        problem = picking((rng.uniform(-1.0, 1.0), 0.8, rng.uniform(1.5, 3.0)), tolerance=0.3)
-        best = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.12)
+    cups = [(rng.uniform(-1.0, 1.0), 0.8, rng.uniform(1.0, 2.5)) for _ in range(5)]
+    asked = [picking(cup, goal=(0.0, 4.0), tolerance=0.3) for cup in cups]
+    return [(one, search_graph(walker, one, k=1, few=False, pick_tolerance_m=0.12)) for one in asked]
+
+
+@pytest.mark.parametrize("heuristic", [name for name in HEURISTICS if name != "unrepaired"])
+def test_safonova_a7_a_bound_is_never_above_what_is_left_on_the_best_way(walker, best_picks, heuristic):
+    for problem, best in best_picks:
         assert best.status == "OPTIMAL"
         compiled = Problem.of(ready(walker), problem, heuristic, 0.12)
         assert not isinstance(compiled, Failure)
@@ -243,9 +249,9 @@ def test_the_hand_is_at_the_object_when_it_picks(walker):
 
 
 def test_the_goal_is_reached_facing_as_asked(walker):
-    for heading in (-60.0, 0.0, 60.0):
-        asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 5.0), heading, 0.3))
-        found = search_graph(walker, asked, k=1, budget_s=5.0)
+    for heading in (-45.0, 30.0):
+        asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.0, 3.0), heading, 0.3))
+        found = search_graph(walker, asked, k=1, budget_s=5.0, epsilon=(3.0, 2.0))
         turned = np.rad2deg(found.places[-1, 2]) - heading
         assert abs((turned + 180.0) % 360.0 - 180.0) <= 15.1
 
@@ -346,7 +352,7 @@ def test_safonova_a12_the_same_question_has_the_same_answer(walker):
 
 def test_costs_fall_and_bounds_hold_along_the_history(walker):
     for problem in PROBLEMS.values():
-        found = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.1, budget_s=2.0)
+        found = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.1, budget_s=0.7)
         costs = [solution.cost for solution in found.history]
         assert costs == sorted(costs, reverse=True)
         for solution in found.history:
