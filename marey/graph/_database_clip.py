@@ -16,7 +16,7 @@ from marey.graph._events_pivots import lift_pivots
 from marey.graph._settings import GraphSettings
 from marey.kinematics import retarget
 from marey.motion import Contacts, Motion, Phase, contact_phases, lowpass, mirror, resample, with_contacts
-from marey.skeleton import role_map
+from marey.skeleton import contact_points, role_map
 
 GROUNDED: Final = ("left", "right", "double", "flight")
 MIRRORED: Final = "~"  # ends the name of a mirrored clip
@@ -75,7 +75,7 @@ class ClipTask:
         clip = with_contacts(self.motion)
         clip = mirror(clip) if self.is_mirrored else clip
         if clip.skeleton.names != self.body.skeleton.names or not _is_same_body(clip, self.body):
-            clip = retarget(clip, self.body.skeleton)
+            clip = replace(retarget(clip, self.body.skeleton), contacts=_known(clip.contacts, self.body))
             notes.append(f"'{self.motion.name}' was retargeted to the body of the first clip")
         return self.body.motion(clip)
 
@@ -109,6 +109,15 @@ def _on_ground(contacts: Contacts | None) -> Contacts | None:
     if contacts is None:
         return None
     kept = [n for n, name in enumerate(contacts.names) if not name.startswith(PICKED)]
+    return Contacts(tuple(contacts.names[n] for n in kept), contacts.active[:, kept])
+
+
+def _known(contacts: Contacts | None, body: Body) -> Contacts | None:
+    """Contacts of the clip before it was retargeted, of points that the body has; they are what was captured."""
+    if contacts is None:
+        return None
+    known = contact_points(body.skeleton).names
+    kept = [n for n, name in enumerate(contacts.names) if name in known or name.startswith(PICKED)]
     return Contacts(tuple(contacts.names[n] for n in kept), contacts.active[:, kept])
 
 

@@ -200,3 +200,16 @@ def test_a_clip_that_names_its_picks_is_made_ready(picking_clips):
     database = prepare([clip])
     assert sum(planted[-1:] == ("picked_right_hand",) for planted in database.classes) == 1
     assert database.behaviours == ("pick",)
+
+
+@pytest.mark.mocap
+def test_a_flight_is_kept_when_its_clip_is_retargeted(mocap):
+    """Contacts are those that were captured, not those of the body that the clip is carried to."""
+    other, jump = (load(mocap / "cmu-bvh" / f"{name}.bvh") for name in ("16_01", "83_53"))
+    database = prepare([other, jump])
+    flights = np.array([not planted for planted in database.classes])[database.phases.kind]
+    clips = database.clip[database.phases.start[flights]]
+    assert np.bincount(clips, minlength=2).tolist() == [1, 1]
+    own = np.flatnonzero(flights)[clips == 1][0]
+    assert database.phases.stop[own] - database.phases.start[own] == 18
+    assert any("retargeted" in note for note in database.notes)
