@@ -24,6 +24,7 @@ ENGINES: Final = ("auto", "graph", "locomotion")
 SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 BUDGET_S: Final = 10.0  # [s] of search
+COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +143,7 @@ def synthesize(
         return _finished(SOLVED, "locomotion", motion, sketch, (), begin, check=check)
     wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
     own = _graph(graph)
-    search = own.search(sketch, **{name: value for name, value in wanted.items() if value is not None})
+    search = _searched(own, sketch, {name: value for name, value in wanted.items() if value is not None})
     if not search.is_solved:
         took = time.perf_counter() - begin
         return SynthesisResult(search.status, "graph", None, None, None, took, search.advice, search)
@@ -150,6 +151,13 @@ def synthesize(
 
     motion, reaches = rebuild_for(own, search, sketch, rate_hz=rate_hz, refine=refine)
     return _finished(search.status, "graph", motion, sketch, reaches, begin, check=check, search=search)
+
+
+def _searched(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:
+    """Search; once more if the time went by while kernels were being compiled, which happens once on a machine."""
+    found = graph.search(sketch, **options)
+    is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
+    return graph.search(sketch, **options) if is_cold and not found.is_solved else found
 
 
 def _walked(sketch: Sketch, model: LocomotionModel | None, rate_hz: float, options: dict[str, Any]) -> Motion:
