@@ -187,10 +187,8 @@ def test_safonova_a50_a_rebuilt_motion_survives_its_file(picking, way, tmp_path,
     save(motion, tmp_path / f"way{suffix}")
     again = load(tmp_path / f"way{suffix}")
     assert np.abs(again.joint_positions() - motion.joint_positions()).max() < 1e-4
-    if again.contacts is not None:
-        assert np.array_equal(again.contacts.active, motion.contacts.active)
-    else:
-        assert suffix != ".safetensors"
+    assert again.contacts is not None
+    assert np.array_equal(again.contacts.active, motion.contacts.active)
 
 
 def test_no_way_and_no_rate_are_told(picking, way):
