@@ -9,13 +9,13 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
+from marey.locomotion._engine_plan import GRAVITY
 from marey.locomotion._model import GAITS, GaitArrays
 from marey.locomotion._timing import effector_paths, stance_path, unit_events
 from marey.locomotion._units import rows_root, rows_wxyz
 from marey.motion import Motion, centre_of_mass
 from marey.skeleton import Skeleton
 
-GRAVITY: Final = 9.81  # [m/s²]
 NUM_SPEEDS: Final = 12  # at which flights are corrected, about from the slowest run to the fastest
 SLOW_PART, FAST_PART = 1.2, 0.85  # [-] of the slowest and fastest run: where one line in speed serves best
 STANCE_WEIGHT: Final = 30.0  # [1/m] a centimetre off its height in stance counts as much as 0.3 g in flight

@@ -10,6 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
+from marey.locomotion._jump_flight import SIDES
 from marey.locomotion._segment import performer_leg
 from marey.motion import Motion, centre_of_mass, feet_down, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
@@ -25,7 +26,6 @@ SHORTEST_GAP_S: Final = 0.05  # [s] a foot that seems up for less has stayed dow
 SHORTEST_STANCE_S: Final = 0.09  # [s] a foot that is down for less has only brushed the ground
 SHORTEST_TAIL_S: Final = 0.06  # how long a leap must be seen after its landing foot has left
 LIFTED_M: Final = 0.012  # [m] a ball this high above its lowest in the stance has left the ground
-SIDES: Final = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
+from marey.locomotion._jump_flight import SIDES
 from marey.motion import Motion
 from marey.skeleton import HUMAN, contact_points
 
@@ -18,7 +19,6 @@ LEAST_FLEXION_RAD: Final = float(np.deg2rad(8.0))  # a knee nearer to straight w
 SOFT_RAD: Final = float(np.deg2rad(6.0))  # over which flexion bends over to the least
 STRETCH: Final = 0.9975  # [-] largest extension of a leg: a knee bent by 8 degrees
 EASE_S: Final = 0.15  # [s] in which a foot in the air gets to where it will stand, or away from it
-SIDES: Final = ("left", "right")
 KNEES: Final = [HUMAN.index(f"{side}_knee") for side in SIDES]
 TOE_REST_M: Final = float(HUMAN.rest_positions()[HUMAN.index("left_foot"), 1])  # height of the toe joint, standing
 LATERAL: Final = np.array([1.0, 0.0, 0.0])

@@ -9,10 +9,10 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
+from marey.locomotion._engine_plan import GRAVITY
 from marey.motion import Motion, centre_of_mass
 from marey.skeleton import Skeleton, contact_points
 
-GRAVITY: Final = 9.81  # [m/s²]
 EASE_S: Final = 0.12  # [s] over which a stance takes up the velocity of the flight
 SMOOTH_ROWS: Final = 4  # on either side; what a stance is corrected by shall not shake the body
 FADE: Final = 0.75  # [-] of its pace that a correction keeps from row to row after the stance

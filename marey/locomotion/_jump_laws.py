@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
+from marey.locomotion._fit_tree import LEG_PARTS
 from marey.locomotion._jump_capture import CapturedJump
 from marey.locomotion._jump_runup import GLARDON, RunUpLaw, fit_run_up
 from marey.locomotion._segment import performer_leg
@@ -21,7 +22,6 @@ HIGHER: Final = 1.2  # [-] longest time in the air over the longest captured
 OWN_LEGS: Final = 0.4  # [-] how much of their own legs those have who never leapt
 FEW: Final = 4  # [jumps] fewer do not give a slope
 AIRTIME_SLOPE_S: Final = 0.2  # [s] by l_n, where the jumps are too few to tell
-LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

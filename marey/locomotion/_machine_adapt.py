@@ -14,8 +14,9 @@ from marey.locomotion._machine_request import JumpRequest
 from marey.locomotion._model import EFFECTORS
 from marey.locomotion._profile import FrequencyTable, HasFrequency, plan_profile
 from marey.locomotion._runup import approach_speed, change_speed, plan_run_up
+from marey.locomotion._steer import direction
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, JumpClip, forward, mixed, placed
+from marey.locomotion._transition_clip import RIGHT, JumpClip, mixed, placed
 from marey.locomotion._transition_plan import held_foot, plan_leap
 
 STILL: Final = 0.05  # [m/s] slower than this is standing
@@ -139,7 +140,7 @@ def _profiled(walker: Walker, jumps: JumpBook, request: JumpRequest) -> Approach
     table = FrequencyTable.of(walker if isinstance(walker, HasFrequency) else walker.frequency)
     assert request.takeoff is not None
     heading = walker.heading_rad + 0.5 * SHORTEST_RAMP_S * now.turn_rate  # once the turn has died out
-    ahead = float((np.array(request.takeoff) - walker.position) @ forward(heading))
+    ahead = float((np.array(request.takeoff) - walker.position) @ direction(heading))
     reasons: list[str] = []
     for speed in _goal(walker, jumps, request):
         if speed < STILL:

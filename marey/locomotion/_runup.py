@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.locomotion._engine_plan import GRAVITY
 
 MAX_ACCELERATION: Final = 0.2  # [m/s²] eps_a of [Glardon2005]_ §III.3.2.2
 MAX_CYCLES: Final = 20  # [-] a longer run-up is called infeasible
 GAIT_CHANGE_S: Final = 0.8  # [s] a whole change between walking and running takes at least so long
 FROUDE_CHANGE: Final = 0.5  # [-] s² / (g H) at which people change between walking and running
-GRAVITY: Final = 9.81  # [m/s²]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 NODES: Final[FloatArray] = 0.5 * (_NODES + 1.0)
 NODE_WEIGHTS: Final[FloatArray] = 0.5 * _WEIGHTS

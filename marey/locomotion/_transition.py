@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from marey.base import FloatArray
 from marey.locomotion._blend import WEIGHTS, Alignment
+from marey.locomotion._steer import direction
 from marey.locomotion._transition_clip import (
     BodyFrame,
     Gait,
     JumpClip,
-    forward,
     mixed,
     placed,
 )
@@ -99,7 +99,7 @@ class LeapPlan:
         return self._carriage(self.landing, self.gait_phase(time_s) - self.out.b[0])
 
     def _carriage(self, start: FloatArray, cycles: float) -> FloatArray:
-        return start + self.gait.speed / self.gait.frequency_hz * cycles * forward(self.heading_rad)
+        return start + self.gait.speed / self.gait.frequency_hz * cycles * direction(self.heading_rad)
 
     def _jump_phase(self, time_s: float) -> float:
         return self.into.b[1] + (time_s - self.times_s[0]) / self.jump.duration_s

@@ -95,11 +95,6 @@ def mixed(a: BodyFrame, b: BodyFrame, weight: float) -> BodyFrame:
     return BodyFrame(root, rotations)
 
 
-def forward(heading_rad: float) -> FloatArray:
-    """Direction ``(x, z)`` of a heading."""
-    return np.array([sin(heading_rad), cos(heading_rad)])
-
-
 def effectors(skeleton: Skeleton, frame: BodyFrame) -> FloatArray:
     """World positions ``(4, 3)`` [m] of the ankles and toes, in the order of EFFECTORS."""
     from marey.locomotion._pose_kernels import write_feet

@@ -8,8 +8,9 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._blend import Alignment
+from marey.locomotion._steer import direction
 from marey.locomotion._transition import LeapPlan
-from marey.locomotion._transition_clip import RIGHT, Gait, JumpClip, effectors, forward, ground_shift, placed
+from marey.locomotion._transition_clip import RIGHT, Gait, JumpClip, effectors, ground_shift, placed
 from marey.locomotion._transition_feet import Feet, Span, feet_of
 from marey.locomotion._transition_stance import (
     HEEL_OFF,
@@ -58,7 +59,7 @@ def plan_leap(
     """
     stances = _stances(skeleton, gait, jump, side)
     into, out = lined_up(stances, gait, jump, side, phase, rate)
-    start, ahead = np.array(position, dtype=np.float64), forward(heading_rad)
+    start, ahead = np.array(position, dtype=np.float64), direction(heading_rad)
     off, on = stances.leaving, stances.landing
     here = start + off.stride_m * (off.held - into.a[0]) * ahead
     held = effectors(skeleton, placed(gait.frame(off.held), here, heading_rad))[off.ankle]
@@ -119,7 +120,7 @@ def lined_up(
 def held_foot(plan: LeapPlan) -> tuple[FloatArray, FloatArray]:
     """Where the take-off ankle is held ``(x, z)`` [m], and the unit direction in which the foot points."""
     off = _stances(plan.skeleton, plan.gait, plan.jump, plan.side).leaving
-    here = plan.start + off.stride_m * (off.held - plan.into.a[0]) * forward(plan.heading_rad)
+    here = plan.start + off.stride_m * (off.held - plan.into.a[0]) * direction(plan.heading_rad)
     feet = effectors(plan.skeleton, placed(plan.gait.frame(off.held), here, plan.heading_rad))[:, [0, 2]]
     along = feet[off.ankle + 1] - feet[off.ankle]
     return feet[off.ankle], along / np.linalg.norm(along)
