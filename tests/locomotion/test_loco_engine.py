@@ -51,17 +51,16 @@ def test_glardon_a20_phase_never_decreases_under_random_control(model):
     rng = np.random.default_rng(20)
     engine = Engine(model, plants=False)
     last, styles = 0.0, model.styles
-    for _ in range(2500):
-        wish = {"speed": rng.uniform(0.0, 2.0), "run": rng.uniform(), "turn_rate": rng.uniform(-1, 1)}
+    for _ in range(10_000):
+        wish = {"speed": rng.uniform(0.0, 1.85), "run": rng.uniform(), "turn_rate": rng.uniform(-1, 1)}
         if rng.uniform() < 0.2:
             wish["style"] = styles[rng.integers(len(styles))]
         if rng.uniform() < 0.2:
             wish["speed"] = 0.0
         engine.set(**wish, leg_length_m=rng.uniform(0.6, 1.1), over_s=rng.uniform(0.0, 0.5))
-        for _ in range(4):
-            engine.step(rng.uniform(0.001, 0.1))
-            assert engine.phase >= last
-            last = engine.phase
+        engine.step(rng.uniform(0.001, 0.1))
+        assert engine.phase >= last
+        last = engine.phase
 
 
 @pytest.mark.parametrize("plants", [False, True])
@@ -378,8 +377,9 @@ def test_glardon_a50_times_without_end_are_refused_at_once(model, far):
 
 
 @pytest.mark.parametrize("options", [{"length_m": "far"}, {"length_m": None}, {"length_m": 10**400},
-                                     {"height_m": "high"}, {"takeoff": 3.0}, {"takeoff": (1.0, 2.0, 3.0)}, {"takeoff": "there"},
-                                     {"max_acceleration": "some"}, {"max_acceleration": float("nan")}])  # fmt: skip
+                                     {"height_m": "high"}, {"takeoff": 3.0}, {"takeoff": (1.0, 2.0, 3.0)},
+                                     {"takeoff": "there"}, {"max_acceleration": "some"},
+                                     {"max_acceleration": float("nan")}])  # fmt: skip
 def test_glardon_a50_jumps_of_no_numbers_are_refused(model, options):
     engine = Engine(model, speed=1.2, plants=False)
     with pytest.raises(InputError):

@@ -57,6 +57,16 @@ def test_glardon_a27_a31_planted_feet_do_not_slide(model, speed, run, turn_rate)
     assert_no_slide(engine.run(6.0, RATE_HZ))
 
 
+@pytest.mark.parametrize(("speed", "run", "turn_rate"), [(0.8, 0.0, 0.0), (1.4, 0.0, 1.0), (3.0, 1.0, 0.0)])
+def test_glardon_a27_planted_feet_are_where_they_are_held(model, speed, run, turn_rate):
+    engine = Engine(model, speed=speed, run=run, turn_rate=turn_rate)
+    for _ in range(150):
+        engine.step(1.0 / RATE_HZ)
+        miss, down = np.linalg.norm(effectors_of(engine) - engine.plant_goals, axis=1), engine.contacts
+        assert (miss[::2][down[::2]] <= 0.0005).all()
+        assert (miss[1::2][down[1::2]] <= 0.010).all()
+
+
 @pytest.mark.parametrize("over_s", [0.0, 0.5, 2.0])
 def test_planted_feet_do_not_slide_while_parameters_change(model, over_s):
     rng = np.random.default_rng(7)

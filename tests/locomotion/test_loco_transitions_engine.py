@@ -69,13 +69,29 @@ def test_glardon_a37_the_stance_foot_stays_where_it_is(model, kind, length, foot
     engine = started(model, kind)
     answer = engine.jump(length, kind, foot=foot)
     _, _, _, feet, contacts = recorded(engine, answer.starts_in_s + 2.0)
-    steps = 1e3 * np.linalg.norm(np.diff(feet[:, :, [0, 2]], axis=0), axis=-1)
+    steps = 1e3 * np.linalg.norm(np.diff(feet[:, :, [0, 2]], axis=0), axis=-1) * RATE / 30.0  # of a frame at 30 Hz
     held = contacts[1:] & contacts[:-1]
     inner = held[1:-1] & held[2:] & held[:-2]
     for effector, (mean, most) in enumerate(((0.2, 1.0), (0.5, 3.0)) * 2):
         slide = steps[1:-1, effector][inner[:, effector]]
         assert slide.mean() <= mean
         assert slide.max() <= most
+
+
+def test_glardon_a34_random_requests_begin_at_a_heel_strike_and_end_where_they_began(model, jumps):
+    rng = np.random.default_rng(34)
+    for _ in range(20):
+        engine = Engine(model, speed=float(rng.uniform(0.5, 2.0)), phase=float(rng.uniform()), plants=False)
+        kind, foot, before = str(rng.choice(["walk", "run"])), str(rng.choice(["right", "left"])), engine.parameters
+        length = float(rng.uniform(*jumps.limits_m(kind, engine.leg_length_m)))
+        answer = engine.jump(length, kind, foot=foot, max_acceleration=1.0)
+        engine.jumper.advance(answer.starts_in_s + 1e-6)
+        assert engine.state == "blend-in"
+        strike = engine._walker.events(answer.speed, float(kind == "run"))[0 if foot == "right" else 4]
+        assert abs((engine.jumper.plan.gait_phase(0.0) - strike + 0.5) % 1.0 - 0.5) < 1e-3
+        engine.jumper.advance(60.0)
+        assert engine.state == "locomotion"
+        assert engine.parameters[:4] == before[:4]
 
 
 @pytest.mark.parametrize(("kind", "length", "foot"), LEAPS)
