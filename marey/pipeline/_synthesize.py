@@ -89,7 +89,8 @@ def _search_facts(search: SearchResult) -> dict[str, Any]:
         {"epsilon": s.epsilon, "cost": round(s.cost, 6), "expansions": s.expansions, "seconds": round(s.seconds, 4)}
         for s in search.history
     ]  # fmt: skip
-    found = {"cost": round(search.cost, 6), "epsilon": round(search.epsilon, 4)} if search.is_solved else {}
+    proved = round(search.epsilon, 4) if np.isfinite(search.epsilon) else None  # JSON has no infinity
+    found = {"cost": round(search.cost, 6), "epsilon": proved} if search.is_solved else {}
     return found | {"expansions": search.expansions, "search_s": round(search.seconds, 4), "history": history}
 
 

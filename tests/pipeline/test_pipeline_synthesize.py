@@ -126,6 +126,19 @@ def test_a_graph_walks_a_sketch_inside_its_corridor(small_graph):
     assert result.to_json()["history"][0]["cost"] == pytest.approx(result.search.cost, abs=1e-5)
 
 
+def test_a_bound_that_was_not_proved_is_no_number_in_json():
+    import json
+
+    from marey.graph import SearchResult
+    from marey.graph._search_result import Step
+    from marey.pipeline import SynthesisResult
+
+    search = SearchResult("BOUNDED", (Step(0, 0, 1.0, np.zeros(3)),), cost=3.0, epsilon=np.inf)
+    facts = SynthesisResult("BOUNDED", "graph", None, None, None, 0.1, search=search).to_json()
+    assert facts["epsilon"] is None and facts["cost"] == 3.0
+    json.dumps(facts, allow_nan=False)
+
+
 @pytest.mark.mocap
 def test_what_a_graph_cannot_do_has_a_code_and_advice(small_graph):
     high = replace(PICK, world=World(objects=(Thing("cup", (0.2, 2.5, 1.5)),)))
