@@ -1,7 +1,7 @@
 """Clips and problems for a machine that has nothing else."""
 
 from marey.samples._clips import demo_clips, demo_picks
-from marey.samples._demo_graph import demo_graph
+from marey.samples._demo_graph import DEMO_SETTINGS, demo_graph
 from marey.samples._found import load, names
 from marey.samples._gaits import jump, run, walk
 from marey.samples._picks import pick_up
@@ -10,6 +10,7 @@ from marey.samples._scripts import script_file, script_names
 from marey.samples._sketches import sketch_file, sketch_names
 
 __all__ = [
+    "DEMO_SETTINGS",
     "demo_clips",
     "demo_graph",
     "demo_picks",

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
 RATE_HZ: Final = 60.0
 STAND_S: Final = 0.5  # [s] of standing at the start of a clip, and twice that at its end
-SPEEDS_MPS: Final = (0.7, 1.0, 1.3)  # of walks
-TURNS_RADPS: Final = (0.35, 0.7, 1.1)  # to the left; mirror images turn to the right
+STARTS_MPS: Final = (0.6, 0.9, 1.2, 1.5)  # of short walks from a stand to a stand
+WEAVES: Final = ((0.6, (1.4, -0.7, 0.7)), (1.0, (0.8, -0.4, 1.2)), (1.35, (0.5, -0.7, 0.9)))  # [m/s], [rad/s]
+SWELL_MPS: Final = (0.6, 1.6, 0.9)  # of one walk, faster and slower
 RUN_MPS: Final = 2.6
 WALK_LEAPS_M: Final = (0.5, 0.75, 1.0)
 RUN_LEAPS_M: Final = (1.3, 1.8)
 STANDING_JUMPS_M: Final = (0.4, 0.8, 1.2)
-TURNS_DEG: Final = (45.0, 90.0, 180.0)  # on the spot, to the left
+TURNS_DEG: Final = (60.0, 90.0, 180.0)  # on the spot, to the left; mirror images turn to the right
+SHORT_MPS: Final = (0.45, 0.75)  # of walks of a few steps
 HEIGHTS_M: Final = tuple(round(0.1 * n, 1) for n in range(1, 13))  # of things that are picked up
-REACHES_M: Final = (0.38, 0.52)  # ahead of the root
-BESIDE_M: Final = 0.12  # to the side of the hand that picks
+PICKS_M: Final = ((0.05, 0.40), (0.22, 0.50))  # where they are: beside the root, on the side of the hand, and ahead
 
 
 @lru_cache(maxsize=1)  # a Motion cannot be changed, so callers may share it
@@ -52,28 +53,29 @@ def demo_picks(model: LocomotionModel | None = None) -> tuple[Motion, ...]:
 
     stand = Engine(model).pose
     x, _, z = stand.root_position
-    places = [(x - BESIDE_M, height, z + reach) for height in HEIGHTS_M for reach in REACHES_M]
+    places = [(x - beside, height, z + ahead) for height in HEIGHTS_M for beside, ahead in PICKS_M]
     return tuple(pick_up(stand, place, "right", rate_hz=RATE_HZ) for place in places)
 
 
 def _walks(model: LocomotionModel) -> list[Motion]:
-    """Straight walks, walks that turn on the way, and runs; all begin and end standing."""
+    """Walks whose speed or direction changes all the time, so that no two cycles are alike, and runs."""
     from marey.locomotion import Action
 
-    found = [_played(model, f"walk-{v}", _going(v, 2.5)) for v in SPEEDS_MPS]
-    for turn in TURNS_RADPS:
-        bend = _going(1.0, 1.0, Action(2.5, 1.0, turn_rate=turn), Action(1.0, 1.0))
-        found.append(_played(model, f"bend-{turn}", bend))
-    weave = (Action(1.6, 1.2, turn_rate=turn) for turn in (0.6, -0.6, 0.9))
-    found.append(_played(model, "weave", _going(1.2, 0.6, *weave)))
-    found.append(_played(model, "run", _going(RUN_MPS, 2.0, run=1.0)))
-    faster = Action(1.5, RUN_MPS, run=1.0)
-    found.append(_played(model, "walk-run-walk", _going(1.2, 1.0, faster, Action(1.0, 1.2))))
+    found = [_played(model, f"walk-{v}", _going(v, 1.2)) for v in STARTS_MPS]
+    found += [_played(model, f"steps-{v}", _going(v, 0.1)) for v in SHORT_MPS]
+    swell = (Action(0.3, speed) for speed in SWELL_MPS)
+    found.append(_played(model, "swell", _going(1.1, 0.3, *swell, ramp_s=1.8)))
+    for speed, turns in WEAVES:
+        weave = (Action(0.4, speed, turn_rate=turn) for turn in turns)
+        found.append(_played(model, f"weave-{speed}", _going(speed, 0.3, *weave, ramp_s=1.4)))
+    found.append(_played(model, "run", _going(RUN_MPS, 1.0, run=1.0)))
+    faster = Action(0.8, RUN_MPS, run=1.0)
+    found.append(_played(model, "walk-run-walk", _going(1.2, 0.6, faster, Action(0.6, 1.2), ramp_s=1.0)))
     return found
 
 
 def _turns(model: LocomotionModel) -> list[Motion]:
-    """Turns on the spot, to the left, and two metres from there."""
+    """Turns on the spot, to the left, with a metre and a half from there."""
     return [_turned(model, degrees) for degrees in TURNS_DEG]
 
 
@@ -81,7 +83,7 @@ def _turned(model: LocomotionModel, degrees: float) -> Motion:
     from marey.locomotion import follow
 
     yaw = np.radians(degrees)
-    goal = (2.0 * float(np.sin(yaw)), 2.0 * float(np.cos(yaw)))
+    goal = (1.5 * float(np.sin(yaw)), 1.5 * float(np.cos(yaw)))
     way = Path(np.array([(0.0, 0.0), goal]))
     sketch = Sketch(Stand((0.0, 0.0), 0.0), Stand(goal, degrees), path=way)
     return replace(follow(sketch, model, rate_hz=RATE_HZ, speed_mps=1.0), name=f"turn-{degrees:g}")
@@ -93,24 +95,26 @@ def _leaps(model: LocomotionModel) -> list[Motion]:
 
     found: list[Motion] = []
     for length in WALK_LEAPS_M:
-        leap = _going(1.2, 1.5, JumpAction(length, "walk"), Action(1.0, 1.2))
+        leap = _going(1.2, 0.6, JumpAction(length, "walk"), Action(0.5, 1.2))
         found.append(_played(model, f"leap-{length}", leap))
     for length in RUN_LEAPS_M:
-        leap = _going(RUN_MPS, 1.5, JumpAction(length, "run"), Action(1.0, RUN_MPS, run=1.0), run=1.0)
+        leap = _going(RUN_MPS, 0.6, JumpAction(length, "run"), Action(0.5, RUN_MPS, run=1.0), run=1.0)
         found.append(_played(model, f"run-leap-{length}", leap))
     stand = Action(STAND_S, 0.0)
     jumps = [(length, (stand, JumpAction(length, "standing"), stand)) for length in STANDING_JUMPS_M]
     return found + [_played(model, f"jump-{length}", jump) for length, jump in jumps]
 
 
-def _going(speed: float, seconds: float, *then: Action | JumpAction, run: float = 0.0) -> tuple[Element, ...]:
+def _going(
+    speed: float, seconds: float, *then: Action | JumpAction, run: float = 0.0, ramp_s: float = 0.8
+) -> tuple[Element, ...]:
     """From a stand to a gait, what comes then, and back to a stand."""
     from marey.locomotion import Action, JumpAction, Transition
 
     ramp = Transition(0.5 + 0.5 * speed)
     parts: list[Element] = [Action(STAND_S, 0.0), ramp, Action(seconds, speed, run=run)]
     for one in then:
-        parts += [one] if isinstance(one, JumpAction) else [Transition(0.8), one]
+        parts += [one] if isinstance(one, JumpAction) else [Transition(ramp_s), one]
     return (*parts, ramp, Action(2.0 * STAND_S, 0.0))
 
 

@@ -7,14 +7,22 @@ import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from marey.base import MareyError
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph
 
-MAKERS = ("samples", "locomotion", "blending", "graph", "motion")  # packages whose code decides what the graph is
+DEMO_SETTINGS: Final[dict[str, Any]] = {"mirror": True, "density": 100.0, "merge": 1.0, "links": 48}
+"""Engine walks are far more alike than captured ones: links to the same gait alone would fill the usual density."""
+MAKERS: Final = (
+    "samples",
+    "locomotion",
+    "blending",
+    "graph",
+    "motion",
+)  # packages whose code decides what the graph is
 
 
 def demo_graph(
@@ -38,7 +46,7 @@ def demo_graph(
             return load_graph(file)
         except (MareyError, OSError):
             pass  # damaged: it is made anew
-    graph = build(demo_clips(), mirror=True, on_progress=on_progress)
+    graph = build(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
     _keep(graph, file)
     return graph
 

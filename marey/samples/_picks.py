@@ -20,6 +20,7 @@ from marey.skeleton import Pose, contact_points
 
 SIDES: Final = ("left", "right")
 ARM_USE: Final = 0.9  # [-] of its length that an arm stretches before the trunk helps
+ROOM: Final = 0.05  # [-] beyond that on the way to the thing
 LEAN_RAD: Final = 1.75  # of the upper trunk against upright, when bent as far as it goes
 LATER: Final = 1.4  # [-] power by which knees bend later than the trunk
 SINK: Final = 0.46  # and how much lower the pelvis is then, as a part of its height
@@ -27,7 +28,10 @@ HIP_SHARE: Final = 0.6  # of the lean that the hips make; the spine makes the re
 BALANCE_PASSES: Final = 4
 TRIES: Final = 41
 HAND_PASSES: Final = 8
+HAND_LATER: Final = 1.5  # [-] power by which the hand comes later than the trunk
 HANG: Final = 0.85  # [-] of the lean that hanging arms undo
+SOON: Final = 0.3  # [-] part of the way in which a hanging arm bends a little
+ELBOW: Final = 0.5  # [-] of the lean by which elbows bend: an arm pulled straight would snap
 LOOK: Final = 0.15  # [-] of the lean by which neck and head each look up again
 FORWARD_RAD: Final = 0.25  # by which the reaching shoulder comes forward
 TWIST: Final = 0.3  # [-] of the direction to the thing by which the trunk turns
@@ -89,10 +93,8 @@ def _needed(stand: Pose, goal: FloatArray, hand: str) -> tuple[float, float]:
 
 def _spare(body: Motion, goal: FloatArray, hand: str) -> FloatArray:
     """How much nearer ``(F,)`` [m] than an arm's use the shoulder is to the thing."""
-    joints = [body.skeleton.index(f"{hand}_{part}") for part in ("shoulder", "elbow", "wrist")]
-    palm = np.linalg.norm(_palm_offset(body, hand))
-    length = np.linalg.norm(body.skeleton.offsets[joints[1:]], axis=1).sum() + palm
-    return ARM_USE * length - np.linalg.norm(goal - body.joint_positions()[:, joints[0]], axis=1)
+    shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
+    return ARM_USE * _arm_length(body, hand) - np.linalg.norm(goal - shoulder, axis=1)
 
 
 def _bent(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float) -> Motion:
@@ -108,6 +110,8 @@ def _bent(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float) -> 
         _turn(local, skeleton.index(name), X_AXIS, -LOOK * lean)
     for side in SIDES:
         _turn(local, skeleton.index(f"{side}_shoulder"), X_AXIS, -HANG * lean)
+        flexed = ELBOW * lean if side == "right" else -ELBOW * lean
+        _turn(local, skeleton.index(f"{side}_elbow"), Y_AXIS, flexed)
     sunk = stand.root_position - np.outer(SINK * stand.root_position[1] * share**LATER, Y_AXIS)
     wished = centre_of_mass(Motion(skeleton, 1.0, stand.root_position[None], stand.rotations[None]))[0]
     motion = Motion(skeleton, rate_hz, sunk, SO3(local))
@@ -149,12 +153,29 @@ def _reach(body: Motion, hand: str, goal: FloatArray, near: FloatArray) -> tuple
     """Lead the palm from where it hangs to the thing and back; also by how much it misses the thing [m]."""
     wrist = body.skeleton.index(f"{hand}_wrist")
     hangs = _palm(body, hand)
-    way = hangs + near[:, None] * (goal - hangs)
+    way = hangs + near[:, None] ** HAND_LATER * (goal - hangs)
+    way = way + _eased(near / SOON)[:, None] * (_within_reach(body, hand, way) - way)
     motion = body
     for _ in range(HAND_PASSES):
         target = way - (_palm(motion, hand) - motion.joint_positions()[:, wrist])
-        motion = solve_two_bone(motion, f"{hand}_arm", target, keep_end=False).motion
+        motion = solve_two_bone(motion, f"{hand}_arm", target, keep_end=False, stretch=0.9995).motion
     return motion, float(np.linalg.norm(_palm(motion, hand)[near >= 1.0] - goal, axis=1).max())
+
+
+def _within_reach(body: Motion, hand: str, way: FloatArray) -> FloatArray:
+    """A way ``(F, 3)`` [m] of the palm, drawn in smoothly where it would pull the arm straight."""
+    shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
+    away = way - shoulder
+    far: FloatArray = np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
+    use, room = ARM_USE * _arm_length(body, hand), ROOM * _arm_length(body, hand)
+    drawn: FloatArray = np.where(far > use, use + room * np.tanh((far - use) / room), far)
+    return shoulder + away * (drawn / far)
+
+
+def _arm_length(body: Motion, hand: str) -> float:
+    """From the shoulder to the palm of a straight arm [m]."""
+    bones = body.skeleton.offsets[[body.skeleton.index(f"{hand}_{part}") for part in ("elbow", "wrist")]]
+    return float(np.linalg.norm(bones, axis=1).sum() + np.linalg.norm(_palm_offset(body, hand)))
 
 
 def _contacts(touch: BoolArray, hand: str) -> Contacts:

@@ -1,0 +1,264 @@
+"""`marey graph`: clips become a motion graph, and the graph is searched for a sketch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marey.cli._common import Json, print_json, progress_bar, read_motion, remark
+
+if TYPE_CHECKING:
+    from marey.graph import MotionGraph, SearchResult, Solution
+    from marey.motion import Motion
+    from marey.world import Sketch
+
+app = typer.Typer(help="Build and search motion graphs.", no_args_is_help=True, rich_markup_mode=None)
+
+DEMO = "demo"
+SUFFIX = ".safetensors"
+Graph = Annotated[str, typer.Argument(metavar="GRAPH", help="Graph file, or 'demo'.", show_default=False)]
+
+
+@app.command()
+def build(
+    clips: Annotated[
+        list[str], typer.Argument(metavar="CLIPS...", help="Libraries, motion files, folders of them, or 'demo'.")
+    ],
+    out: Annotated[str, typer.Option("-o", "--out", help="Graph file to write (.safetensors).")],
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", help="Of a library: only this tag; repeatable.")
+    ] = None,
+    behaviour: Annotated[str | None, typer.Option("--behaviour", "-b", help="Of a library: walk, jump, ...")] = None,
+    subject: Annotated[str | None, typer.Option(help="Of a library: only clips of this subject.")] = None,
+    mirror: Annotated[bool | None, typer.Option("--mirror/--no-mirror", help="Take mirror images too.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the build; repeatable.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="FOLDER", help="Keeps what is ready if the run stops.")] = None,
+    json: Json = False,
+) -> None:
+    """Build a motion graph of clips and write it.
+
+    Clips of a library are those that all conditions hold for. `--set density=20` and the like change thresholds.
+    """
+    from marey.graph import build as build_graph
+    from marey.graph import save_graph
+
+    _check_target(out, (SUFFIX,))
+    settings = _settings(clips, setting or [], mirror)
+    motions = _motions(clips, {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject})
+    with progress_bar("prepare clips") as progress:
+        graph = build_graph(
+            motions, workers=workers, cluster=cluster, resume=resume, on_progress=progress, **settings
+        )  # fmt: skip
+    save_graph(graph, out)
+    for note in graph.notes:
+        remark(note)
+    remark(f"wrote {out}")
+    _print_report(graph, {"graph": out, "clips": len(motions)}, is_json=json)
+
+
+@app.command()
+def info(graph: Graph, json: Json = False) -> None:
+    """Say how large a graph is and which events it reaches."""
+    _print_report(_load(graph), {"graph": graph}, is_json=json)
+
+
+@app.command()
+def search(
+    graph: Graph,
+    sketch: Annotated[str, typer.Argument(metavar="SKETCH", help="Sketch file (TOML), or a shipped name.")],
+    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, ...")] = None,
+    k: Annotated[int, typer.Option(min=1, max=2, help="Motions that may be blended.")] = 2,
+    epsilon: Annotated[str | None, typer.Option(metavar="LIST", help="Falling factors, such as 3,2,1.")] = None,
+    budget_s: Annotated[float, typer.Option(min=0.01, help="Time for the search [s].")] = 20.0,
+    heuristic: Annotated[str | None, typer.Option(help="Lower bound of the cost: combined, cycle, 2d, ...")] = None,
+    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
+    count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
+    json: Json = False,
+) -> None:
+    """Search a graph for the way that a sketch asks for, and tell how good it is.
+
+    `marey synth` does more: it also brings hands to the millimetre and checks the motion.
+    """
+    from marey.io import WRITABLE_SUFFIXES
+    from marey.picture import PICTURE_SUFFIXES
+
+    _check_target(out, WRITABLE_SUFFIXES)
+    _check_target(strip, PICTURE_SUFFIXES)
+    options: dict[str, Any] = {"k": k, "budget_s": budget_s, "on_solution": None if json else _tell}
+    options |= {} if epsilon is None else {"epsilon": _numbers(epsilon)}
+    options |= {} if heuristic is None else {"heuristic": heuristic}
+    found = _load(graph).search(_sketch(sketch), **options)
+    if found.steps:
+        _write(found, out, strip, count)
+    if json:
+        print_json({"graph": graph, "sketch": sketch, "out": out, **_facts(found)})
+    else:
+        typer.echo(_sentence(found))
+    raise typer.Exit(0 if found.steps else 1)
+
+
+def _settings(clips: list[str], given: list[str], mirror: bool | None) -> dict[str, Any]:
+    """Settings by name; the demo clips have their own to begin with."""
+    from marey.samples import DEMO_SETTINGS
+
+    settings: dict[str, Any] = dict(DEMO_SETTINGS) if DEMO in clips else {}
+    for one in given:
+        name, is_pair, value = one.partition("=")
+        if not is_pair:
+            raise typer.BadParameter(f"'{one}' is no setting: write name=value.")
+        settings[name.strip()] = _value(value.strip())
+    return settings if mirror is None else settings | {"mirror": mirror}
+
+
+def _value(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _motions(sources: list[str], conditions: dict[str, Any]) -> list[Motion]:
+    """Clips of libraries, files and folders, in the order given."""
+    found: list[Motion] = []
+    for source in sources:
+        found += _clips_of(source, conditions)
+    if not found:
+        raise typer.BadParameter("there is no clip that all conditions hold for.")
+    return found
+
+
+def _clips_of(source: str, conditions: dict[str, Any]) -> list[Motion]:
+    from marey.base import InputError, MissingFileError
+    from marey.io import READABLE_SUFFIXES
+
+    if source == DEMO and not Path(source).exists():
+        from marey.samples import demo_clips
+
+        return list(demo_clips())
+    if not Path(source).is_dir():
+        return [read_motion(source)]
+    try:
+        return _of_library(source, conditions)
+    except MissingFileError:
+        files = [file for file in sorted(Path(source).rglob("*")) if file.suffix.lower() in READABLE_SUFFIXES]
+    if not files:
+        raise InputError(f"'{source}' is no library and has no motion files", "Give one that has")
+    return [read_motion(str(file)) for file in files]
+
+
+def _of_library(folder: str, conditions: dict[str, Any]) -> list[Motion]:
+    from marey.library import Library, Query
+
+    with Library(folder, create=False) as store:
+        return [store.load(record.id) for record in store.clips(Query(**conditions))]
+
+
+def _load(graph: str) -> MotionGraph:
+    if graph == DEMO and not Path(graph).exists():
+        from marey.samples import demo_graph
+
+        with progress_bar("make the demo graph") as progress:
+            return demo_graph(on_progress=progress)
+    from marey.graph import load_graph
+
+    return load_graph(graph)
+
+
+def _sketch(sketch: str) -> Sketch:
+    from marey.samples import sketch_file
+    from marey.world import load_sketch
+
+    is_name = not Path(sketch).suffix and not Path(sketch).exists() and Path(sketch).name == sketch
+    return load_sketch(sketch_file(sketch) if is_name else sketch)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise typer.BadParameter(f"'{text}' is no list of numbers: write 3,2,1.") from error
+
+
+def _check_target(target: str | None, suffixes: tuple[str, ...]) -> None:
+    """Refuse what could not be written before time is spent on it."""
+    if target is None:
+        return
+    if not Path(target).resolve().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
+    if Path(target).suffix.lower() not in suffixes:
+        raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
+
+
+def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -> None:
+    from dataclasses import asdict
+
+    from marey.graph import graph_report
+
+    report = graph_report(graph)
+    if is_json:
+        print_json({**facts, **asdict(report), "behaviours": _behaviours(graph)})
+        return
+    typer.echo("\n".join(report.lines()))
+
+
+def _behaviours(graph: MotionGraph) -> dict[str, int]:
+    """How many runs of poses each behaviour has."""
+    from collections import Counter
+
+    return dict(sorted(Counter(graph.database.behaviours).items()))
+
+
+def _tell(found: Solution) -> None:
+    remark(f"epsilon {found.epsilon:g}: cost {found.cost:.2f}, {found.expansions} expansions, {found.seconds:.2f} s")
+
+
+def _facts(found: SearchResult) -> dict[str, Any]:
+    history = [
+        {"epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions, "seconds": s.seconds} for s in found.history
+    ]
+    way = {"cost": found.cost, "epsilon": found.epsilon, "steps": len(found.steps), "errors_m": list(found.errors)}
+    return {
+        "status": found.status,
+        "stopped": found.stopped,
+        "expansions": found.expansions,
+        "seconds": found.seconds,
+        "history": history,
+        "advice": found.advice,
+        **(way if found.steps else {}),
+    }
+
+
+def _sentence(found: SearchResult) -> str:
+    if not found.steps:
+        return f"no way: {found.status}. {found.advice}"
+    best = "the best" if found.epsilon <= 1.0 else f"at most {found.epsilon:.2f} times the best"
+    return (
+        f"{found.status}: cost {found.cost:.2f}, {best}; {len(found.steps)} steps, {found.expansions} expansions, "
+        f"{found.seconds:.2f} s"
+    )
+
+
+def _write(found: SearchResult, out: str | None, strip: str | None, count: int) -> None:
+    motion = None if out is None and strip is None else found.motion
+    if motion is None:
+        return
+    if out is not None:
+        from marey.io import save
+
+        save(motion, out)
+        remark(f"wrote {out} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
+    if strip is not None:
+        from marey.picture import film_strip, save_image
+
+        save_image(film_strip(motion, count=count), strip)
+        remark(f"wrote {strip}")
