@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Goals, Memory, Terms, World2D
+from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Memory, Terms, World2D
 from marey.graph._graph import composed, relative
 from marey.graph._ground import CELL_M, Ground
-from marey.graph._heuristics import bounds, lay_out
+from marey.graph._heuristics import Layers, bounds, lay_out
 from marey.graph._search_fallback import Detour
 from marey.graph._search_result import Step
 from marey.graph._search_roads import Ready
@@ -58,10 +58,11 @@ class Problem:
     made: Ready
     sketch: Sketch
     wishes: tuple[Wish, ...]
-    goals: Goals
     world: World2D
     terms: Terms
     rows: FloatArray  # (L, 10) the goals
+    ground: Ground
+    heuristic: str
 
     @classmethod
     def of(
@@ -81,11 +82,27 @@ class Problem:
             return failure
         layers = lay_out(roads, goals, ground)
         failure = check_route(ground, sketch, layers)
-        if failure is not None:
-            return failure
-        distance, terms = bounds(heuristic, roads, made.rates, goals, ground, layers)
+        return cls._with(made, sketch, wishes, ground, heuristic, layers) if failure is None else failure
+
+    @classmethod
+    def _with(
+        cls,
+        made: Ready,
+        sketch: Sketch,
+        wishes: tuple[Wish, ...],
+        ground: Ground,
+        heuristic: str,
+        layers: Layers | None = None,
+    ) -> Problem:
+        goals = as_goals(wishes)
+        layers = lay_out(made.roads, goals, ground) if layers is None else layers
+        distance, terms = bounds(heuristic, made.roads, made.rates, goals, ground, layers)
         world = World2D(ground.origin, CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
-        return cls(made, sketch, wishes, goals, world, terms, goals.rows())
+        return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
+
+    def stage(self, layer: int) -> Problem:
+        """One constraint alone: its bound is sharper than that of all together."""
+        return Problem._with(self.made, self.sketch, self.wishes[layer : layer + 1], self.ground, self.heuristic)
 
     def starts(self) -> list[tuple[int, FloatArray]]:
         """States in which one may begin, and their anchors with the root at the start of the sketch."""
@@ -128,7 +145,7 @@ class Way(NamedTuple):
             self.made,
             np.concatenate([self.nodes, other.nodes[1:]]),
             np.concatenate([self.places, other.places[1:]]),
-            np.concatenate([self.met, other.met[1:]]),
+            np.concatenate([self.met, self.met[-1] + other.met[1:]]),
             np.concatenate([self.edges, other.edges]),
             self.cost + other.cost,
         )

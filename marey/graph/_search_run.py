@@ -35,7 +35,7 @@ from marey.graph._search_result import Solution
 FEW_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 LOOK_S: Final = 0.03  # [s] between two looks
-STAGE_SHARE: Final = 0.3  # of the budget that may go into ways found constraint by constraint
+STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
 OnSolution = Callable[[Solution], bool | None]
 
 
@@ -76,6 +76,7 @@ class Run:
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
         self.best, self.history, self.few, self._looks = best, list(history), few, looks
+        self._stages: tuple[Problem, ...] = ()
         self.detours: list[tuple[int, Detour]] = []
         self.proved, self.stopped, self.expansions, self.violations = np.inf, "", 0, 0
         self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
@@ -90,17 +91,20 @@ class Run:
         if len(self.problem.wishes) > 1:
             self._by_stages(schedule)
         if not self.done and not self.stopped:
-            self._all_at_once(schedule)
+            left = [epsilon for epsilon in schedule if epsilon < self.proved]  # the others are proved already
+            self._all_at_once(left or schedule[-1:])
         self._count()
 
     def _by_stages(self, schedule: Sequence[float]) -> None:
         """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
         share = Clock(self.clock.begin, STAGE_SHARE * self.clock.budget_s + 0.5 * self.clock.seconds, self.clock.cancel)
+        self._low = self._start_bound(schedule[0])
+        self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
         for epsilon in schedule:
             way = self._chained(epsilon, share)
-            if way is None:
+            if share.stopped:
                 break
-            if way.cost < self.cost:
+            if way is not None and way.cost < self.cost:
                 self.best = way
                 self._tell(epsilon, min(self.proved, way.cost / max(self._low, 1e-300)))
             if self.done or self.stopped:
@@ -110,35 +114,39 @@ class Run:
     def _chained(self, epsilon: float, clock: Clock) -> Way | None:
         """One way for each constraint, joined; None if one was not found in time."""
         whole: Way | None = None
-        for layer in range(len(self.problem.wishes)):
+        for stage in self._stages:
             clear(self.memory)
-            starts = self.problem.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
-            self._begin(starts, layer, epsilon, layer + 1)
-            if layer == 0:
-                self._low = self._least()
+            starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
+            self._begin(stage, starts, epsilon)
             upper = self.cost - (0.0 if whole is None else whole.cost)
-            self._settle(epsilon, layer + 1, upper, clock)
+            self._settle(stage, epsilon, upper, clock)
             self.expansions += int(self.memory.counts[EXPANSIONS])
-            self.memory.counts[EXPANSIONS] = self.memory.counts[VIOLATIONS] = 0  # stages end before the estimate does
+            self.violations += int(self.memory.counts[VIOLATIONS])
+            self.memory.counts[EXPANSIONS] = self.memory.counts[VIOLATIONS] = 0
             if self.memory.goal == EMPTY:
                 return None
-            way = Way.of(self.problem.made, self.memory)
+            way = Way.of(stage.made, self.memory)
             whole = way if whole is None else whole.then(way)
         return whole
+
+    def _start_bound(self, epsilon: float) -> float:
+        """Least cost that any way can have."""
+        clear(self.memory)
+        self._begin(self.problem, self.problem.starts(), epsilon)
+        return self._least()
 
     def _all_at_once(self, schedule: Sequence[float]) -> None:
         """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
         from marey.graph._ara_kernels import reopen
 
         clear(self.memory)
-        count = len(self.problem.wishes)
-        self._begin(self.problem.starts(), 0, schedule[0], count)
+        self._begin(self.problem, self.problem.starts(), schedule[0])
         for number, epsilon in enumerate(schedule):
             if number:
                 reopen(self.memory, epsilon)
-            is_settled = self._settle(epsilon, count, self.cost, self.clock)
+            is_settled = self._settle(self.problem, epsilon, self.cost, self.clock)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._look_again(epsilon):
-                is_settled = self._settle(epsilon, count, self.cost, self.clock)
+                is_settled = self._settle(self.problem, epsilon, self.cost, self.clock)
             self._take(epsilon, is_settled=is_settled)
             if self.done or not is_settled or self.best is None:
                 break
@@ -162,27 +170,24 @@ class Run:
                 found |= bool(offer(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
         return found
 
-    def _begin(self, starts: list[tuple[int, FloatArray]], met: int, epsilon: float, last: int) -> None:
+    def _begin(self, p: Problem, starts: list[tuple[int, FloatArray]], epsilon: float) -> None:
         from marey.graph._ara_kernels import begin
 
-        p = self.problem
         for node, place in starts:
-            begin(p.made.roads, p.world, p.terms, self.memory, node, met, place, epsilon, last)
+            begin(p.made.roads, p.world, p.terms, self.memory, node, 0, place, epsilon, len(p.wishes))
 
-    def _settle(self, epsilon: float, last: int, upper: float, clock: Clock) -> bool:
+    def _settle(self, p: Problem, epsilon: float, upper: float, clock: Clock) -> bool:
         """Search until nothing better can be within this epsilon; false when stopped."""
         from marey.graph._ara_kernels import search
 
-        p, state = self.problem, RUNNING
+        state = RUNNING
         is_few = self.few and epsilon < FEW_BELOW
         while state == RUNNING:
             if clock.stopped:
                 self.stopped = self.clock.stopped
                 return False
             before = time.perf_counter()
-            state = search(
-                p.made.roads, p.world, p.rows[:last], p.terms, self.memory, upper, epsilon, is_few, self._chunk
-            )
+            state = search(p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, self._chunk)
             self._adapt(time.perf_counter() - before)
         self.stopped = "MEMORY" if state == FULL else ""
         return state == DONE
