@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph._ara import clear
 from marey.graph._graph import FLIGHT, PICK_RIGHT, STAND, GraphArrays, composed
 from marey.graph._ground import FOOT_M, Ground, strip_distance
 from marey.graph._heuristics import HEURISTICS, bounds, lay_out, root_ways, stretched
@@ -335,9 +334,7 @@ def test_safonova_a10_an_impossible_tolerance_gives_no_way(walker):
 def test_safonova_a11_the_budget_is_kept_and_the_best_so_far_returned(walker, budget):
     asked = sketch((0.5, 12.0), tolerance=0.02)
     search_graph(walker, asked, k=1, budget_s=0.05)  # compiled
-    found, seconds = timed(
-        lambda: search_graph(walker, asked, k=1, budget_s=budget)
-    )  # the best of three: others run too
+    found, seconds = timed(lambda: search_graph(walker, asked, k=1, budget_s=budget))
     assert seconds <= budget + 0.2
     assert found.status in ("TIMEOUT", "BOUNDED", "OPTIMAL")
     assert found.is_solved == (found.cost < np.inf)
@@ -373,23 +370,10 @@ def test_a_cancelled_search_returns_what_it_has(walker):
     assert found.stopped in ("CANCELLED", "")
 
 
-def test_the_first_solution_is_enough_if_one_says_so(walker):
-    found = search_graph(walker, PROBLEMS["wall"], k=1, on_solution=lambda _: True)
-    assert len(found.history) == 1
-
-
 def test_little_memory_is_told(walker):
     found = search_graph(walker, sketch((3.0, 20.0), tolerance=0.01), k=1, max_states=300)
     assert found.status == "MEMORY"
     assert "max_states" in found.advice
-
-
-def test_memory_is_used_again(walker):
-    with borrowed_memory(777) as first:
-        pass
-    with borrowed_memory(777) as second:
-        assert second.whole is first.whole
-        clear(second)
 
 
 @pytest.mark.parametrize("bad", [{"k": 3}, {"epsilon": ()}, {"epsilon": (1.0, 2.0)}, {"epsilon": (0.5,)}])
