@@ -57,7 +57,7 @@ def _owned(values: ArrayLike, dtype: type[Any], name: str) -> NDArray[Any]:
             return given
     try:
         return np.array(values, dtype=dtype, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} is not an array of {dtype.__name__}: {error}") from None
 
 

@@ -56,3 +56,8 @@ def test_what_is_no_array_is_refused() -> None:
 def test_integers_and_flags_keep_their_kind() -> None:
     assert frozen_ints([1, 2], 2, name="i").dtype == np.int64
     assert frozen_bools([True, False], 2, name="b").dtype == np.bool_
+
+
+def test_numbers_beyond_all_floats_are_refused():
+    with pytest.raises(InputError, match="speed is not an array"):
+        frozen(10**400, name="speed")
