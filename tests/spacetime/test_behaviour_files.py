@@ -78,7 +78,7 @@ def test_a_file_without_one_of_its_arrays_is_refused(raw, tmp_path, name):
 def test_a_file_without_one_of_its_words_is_refused(raw, tmp_path, name):
     tensors, described = parts(raw)
     del described[name]
-    with pytest.raises(FormatError, match="damaged|not a behaviour"):
+    with pytest.raises(FormatError, match=r"damaged|not a behaviour"):
         BehaviourSpace.load(written(tmp_path / "bad.safetensors", tensors, described))
 
 
