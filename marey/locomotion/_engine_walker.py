@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from marey.locomotion._engine_kernels import Plan, Walker
     from marey.locomotion._pose_kernels import Build
 
-NEW_SETTLING: Final = np.array(
-    [-1.0, -10.0, 3.0, 0.0, 1.0]
-)  # no foot steps, none did for long, both stand well
+NEW_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
