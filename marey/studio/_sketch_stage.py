@@ -15,7 +15,7 @@ from marey.studio._sketch import Draft
 from marey.studio._sketch_drawn import FOUND
 from marey.studio._sketch_forms import Form
 from marey.studio._sketch_marks import MAX_PRINTS, band, band_faces, footprints, line
-from marey.studio._walk_marks import HIDDEN, PRINT_COLOUR, PRINT_Y_M, instances, padded, sole, yaws
+from marey.studio._walk_marks import HIDDEN, PRINT_COLOUR, instances, padded, sole, yaws
 from marey.world import Path
 
 Moved = Callable[[str, float, float, bool], None]  # label, x, z [m], whether the drag begins
@@ -32,6 +32,7 @@ START, BETWEEN, GOAL = (40, 150, 80), (70, 90, 130), (200, 60, 50)
 EVENT_COLOUR: Final = (130, 50, 150)
 BAND_COLOUR, LINE_COLOUR = (120, 170, 220), (50, 80, 140)
 BALL_M, OBJECT_M, GIZMO_M = 0.07, 0.05, 0.5
+PRINT_Y_M: Final = 0.014  # above the band and the line
 RIVER_M: Final = 0.01  # thickness of the water that is drawn
 UPRIGHT: Final = (float(np.sqrt(0.5)), float(-np.sqrt(0.5)), 0.0, 0.0)  # an axis along z, turned to y
 

@@ -26,7 +26,7 @@ FLAGS = [
     "--no-first-run",
 ]
 ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
-PATIENCE_MS = 180_000  # the engine is compiled when it is first used
+PATIENCE_MS = 60_000  # the engine is compiled when it is first used
 WIDE, HIGH = 1300, 950
 
 pytestmark = [
@@ -53,7 +53,7 @@ def browser() -> Iterator[object]:
 @pytest.fixture(scope="module")
 def page(browser, studio: Studio):
     context = browser.new_context(
-        viewport={"width": WIDE, "height": HIGH}, accept_downloads=True, device_scale_factor=0.6
+        viewport={"width": WIDE, "height": HIGH}, accept_downloads=True, device_scale_factor=0.3
     )
     tab = context.new_page()
     tab.set_default_timeout(PATIENCE_MS)

@@ -146,6 +146,7 @@ def test_what_cannot_be_walked_is_refused_in_words(page: Page) -> None:
     assert "Synthesise" in str(page.errors[1])
 
 
+@pytest.mark.slow  # the graph is built where there is none in the cache
 def test_a_pick_is_searched_with_solutions_that_improve(page: Page, graph: MotionGraph) -> None:
     open_shipped(page, "pick")
     as_user(page, page.panel._wish.budget, 5.0)
@@ -162,6 +163,7 @@ def test_a_pick_is_searched_with_solutions_that_improve(page: Page, graph: Motio
     assert np.linalg.norm(positions - cup, axis=-1).min() < 0.25  # a wrist came to it
 
 
+@pytest.mark.slow  # the graph is built where there is none in the cache
 def test_k_1_and_k_2_are_compared(page: Page, graph: MotionGraph) -> None:
     open_shipped(page, "pick")
     as_user(page, page.panel._wish.budget, 5.0)
@@ -174,6 +176,7 @@ def test_k_1_and_k_2_are_compared(page: Page, graph: MotionGraph) -> None:
     assert page.words.count("k = ") + page.words.count("no motion") >= 2
 
 
+@pytest.mark.slow  # the graph is built where there is none in the cache
 def test_an_unreachable_goal_is_told_with_advice(page: Page, graph: MotionGraph) -> None:
     page.draft.set_way("found by the engine")
     for x, z, turn in ((0.0, -1.0, 0.0), (0.0, 1.0, 0.0), (1.0, 0.0, 90.0), (-1.0, 0.0, 90.0)):
