@@ -26,7 +26,7 @@ FLAGS = [
     "--no-first-run",
 ]
 ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
-PATIENCE_MS = 60_000  # the engine is compiled when it is first used
+PATIENCE_MS = 180_000  # the engine is compiled when it is first used
 WIDE, HIGH = 1300, 950
 
 pytestmark = [
@@ -53,7 +53,7 @@ def browser() -> Iterator[object]:
 @pytest.fixture(scope="module")
 def page(browser, studio: Studio):
     context = browser.new_context(
-        viewport={"width": WIDE, "height": HIGH}, accept_downloads=True, device_scale_factor=0.3
+        viewport={"width": WIDE, "height": HIGH}, accept_downloads=True, device_scale_factor=0.4
     )
     tab = context.new_page()
     tab.set_default_timeout(PATIENCE_MS)
@@ -117,8 +117,8 @@ def test_a_way_is_clicked_on_the_ground_and_dragged(page, studio: Studio) -> Non
     page.mouse.move(x, y)
     page.wait_for_timeout(300)
     page.mouse.down()
-    page.mouse.move(x - 20, y, steps=4)
-    page.mouse.move(x - 60, y, steps=8)
+    page.mouse.move(x - 20, y, steps=2)
+    page.mouse.move(x - 60, y, steps=3)
     page.wait_for_timeout(300)
     page.mouse.up()
     page.wait_for_timeout(1000)
