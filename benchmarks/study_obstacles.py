@@ -18,6 +18,7 @@ from marey.skeleton import foot_points
 LEG_M = 0.88
 RUNS = (("walk", 1.1, 0.0, 353), ("run", 1.5, 1.0, 334))
 RATE_HZ = 60.0
+GROUND_M = 0.03  # a point of the sole that is lower stands
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ def jump_one(engine: Engine, rng: np.random.Generator, *, move_s: float | None =
         if engine.state == "blend-in":
             decision, heading = course.decision or decision, engine.heading_rad
             toe, speed = pose.joint_positions()[engine.skeleton.index(f"{decision.foot}_foot")], engine.speed
-            started = soles[points.index(f"{decision.foot}_toe_end")]
+            started = _standing(soles[points.index(f"{decision.foot}_toe_end")], started)
         if engine.state == "blend-out":
             other = "left" if decision.foot == "right" else "right"
-            landed = soles[points.index(f"{other}_heel")]
+            landed = _standing(soles[points.index(f"{other}_heel")], landed)
         if engine.state not in ("adapt", "blend-in", "jump", "blend-out", "restore") and clock > 60.0:
             return "lost"
         if course.decision is not None and course.decision.choice != "jump":
@@ -75,6 +76,11 @@ def jump_one(engine: Engine, rng: np.random.Generator, *, move_s: float | None =
         speed - made.leap.speed_mps,
         made.leap.length_m,
     )
+
+
+def _standing(point: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Where a point of the sole was last on the ground: a foot that lifts tells nothing about where it stood."""
+    return point if point[1] < GROUND_M or not before.any() else before
 
 
 def _ahead(box: Obstacle, point: np.ndarray, heading: float) -> tuple[float, float]:
