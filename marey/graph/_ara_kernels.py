@@ -46,48 +46,13 @@ from marey.graph._ara import (
     Z,
 )
 from marey.graph._ara_world_kernels import can_stand, estimate, is_jumped, is_picked, is_reached, is_way_free, wrapped
+from marey.graph._heap_kernels import pop, push
 
 CELL, FINE_CELL = 0.05, 0.02  # [m] places in one cell are the same place
 TURNS, FINE_TURNS = 120, 360  # directions that are told apart
 FINE_REACH = 1.0  # [m] from a tight constraint, the fine cells are used
 TIGHT = 0.03  # [m] a pick with no more tolerance than this is tight
 CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
-
-
-@kernel
-def push(heap: IntArray, keys: FloatArray, size: int, node: int, key: float) -> int:
-    """Put a number into a heap of four children; returns its new size."""
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 2
-        if keys[parent] <= key:
-            break
-        heap[at], keys[at] = heap[parent], keys[parent]
-        at = parent
-    heap[at], keys[at] = node, key
-    return size + 1
-
-
-@kernel
-def pop(heap: IntArray, keys: FloatArray, size: int) -> int:
-    """Take the first away (read it before); returns the new size."""
-    size -= 1
-    node, key = heap[size], keys[size]
-    at = 0
-    while True:
-        child = 4 * at + 1
-        if child >= size:
-            break
-        least = child
-        for other in range(child + 1, min(child + 4, size)):
-            if keys[other] < keys[least]:
-                least = other
-        if keys[least] >= key:
-            break
-        heap[at], keys[at] = heap[least], keys[least]
-        at = least
-    heap[at], keys[at] = node, key
-    return size
 
 
 @kernel

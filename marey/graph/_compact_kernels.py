@@ -5,39 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-
-
-@kernel
-def _push(heap: IntArray, keys: FloatArray, size: int, node: int, key: float) -> int:
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
-        if keys[parent] <= key:
-            break
-        heap[at], keys[at] = heap[parent], keys[parent]
-        at = parent
-    heap[at], keys[at] = node, key
-    return size + 1
-
-
-@kernel
-def _pop(heap: IntArray, keys: FloatArray, size: int) -> int:
-    """Take the first entry away (read it before); returns the new size."""
-    size -= 1
-    node, key = heap[size], keys[size]
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and keys[child + 1] < keys[child]:
-            child += 1
-        if keys[child] >= key:
-            break
-        heap[at], keys[at] = heap[child], keys[child]
-        at = child
-    heap[at], keys[at] = node, key
-    return size
+from marey.graph._heap_kernels import pop, push
 
 
 @kernel
@@ -83,13 +51,13 @@ def cheapest_ways(
         source[first[p] : first[p + 1]] = p
     used, written = 0, 0
     for s in range(count):
-        size = _push(heap, keys, 0, starts[s], 0.0)
+        size = push(heap, keys, 0, starts[s], 0.0)
         best[starts[s]], came[starts[s]] = 0.0, -2
         touched[0] = starts[s]
         num_touched = 1
         while size > 0:
             p, key = heap[0], keys[0]
-            size = _pop(heap, keys, size)
+            size = pop(heap, keys, size)
             if key > best[p]:
                 continue
             here = float(best[p] + cost[p])
@@ -116,7 +84,7 @@ def cheapest_ways(
                     touched[num_touched] = p + 1
                     num_touched += 1
                 best[p + 1], came[p + 1] = here, -1
-                size = _push(heap, keys, size, p + 1, here)
+                size = push(heap, keys, size, p + 1, here)
             for e in range(first[p], first[p + 1]):
                 q = target[e]
                 there = here + extra[e]
@@ -125,7 +93,7 @@ def cheapest_ways(
                         touched[num_touched] = q
                         num_touched += 1
                     best[q], came[q] = there, e
-                    size = _push(heap, keys, size, q, there)
+                    size = push(heap, keys, size, q, there)
         for i in range(num_touched):
             best[touched[i]] = np.inf
     return used, written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.graph._ara_kernels import pop, push
+from marey.graph._heap_kernels import pop, push
 
 STEPS = np.array(
     [

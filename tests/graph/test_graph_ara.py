@@ -20,7 +20,8 @@ from marey.graph._ara import (
     clear,
     new_memory,
 )
-from marey.graph._ara_kernels import begin, least_waiting, pop, push, reopen, search
+from marey.graph._ara_kernels import begin, least_waiting, reopen, search
+from marey.graph._heap_kernels import pop, push
 from marey.graph._heuristics_kernels import least_cycle_rate, potentials
 from marey.graph._links import costs_to
 
