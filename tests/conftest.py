@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -44,3 +45,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def mocap() -> Path:
     """The folder of captured clips; a test that uses it is marked ``mocap``."""
     return MOCAP
+
+
+@pytest.fixture
+def run(capfd):
+    """Run the command in this process; give exit code, stdout and stderr."""
+
+    from marey.cli import main
+
+    def do(*arguments: object) -> SimpleNamespace:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return SimpleNamespace(code=code, out=out, err=err)
+
+    return do

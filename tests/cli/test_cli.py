@@ -18,7 +18,6 @@ import pytest
 
 import marey
 from marey import samples
-from marey.cli import main
 from marey.io import load, save
 
 VERBS = (
@@ -44,19 +43,6 @@ def walk(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("clips") / "walk.bvh"
     save(samples.walk(seconds=2.0), path)
     return path
-
-
-@pytest.fixture
-def run(capfd):
-    """Run the command in this process; give exit code, stdout and stderr."""
-
-    def do(*arguments: object) -> SimpleNamespace:
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return do
 
 
 def test_help_names_every_verb(run):

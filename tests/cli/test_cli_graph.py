@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -26,19 +25,6 @@ tolerance_m = 0.3
 points = [[0.0, 0.0], [0.0, 4.0]]
 corridor_m = 1.0
 """
-
-
-@pytest.fixture
-def run(capfd):
-    """Run the command in this process; give exit code, stdout and stderr."""
-
-    def do(*arguments: object) -> SimpleNamespace:
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return do
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from marey import samples
-from marey.cli import main
 from marey.compression import compress, decompress
 from marey.io import load, save
 from marey.kinematics import load_limits
@@ -44,19 +43,6 @@ def stick(tmp_path_factory) -> Path:
     turns = np.linspace(-0.5, 0.5, 24).reshape(12, 2, 1) * [1.0, 0.0, 0.0]
     save(Motion(body, 30.0, np.zeros((12, 3)), SO3.exp(turns)), path)
     return path
-
-
-@pytest.fixture
-def run(capfd):
-    """Run the command in this process; give exit code, stdout and stderr."""
-
-    def do(*arguments: object) -> SimpleNamespace:
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return do
 
 
 def is_refused(result: SimpleNamespace, *words: str) -> bool:

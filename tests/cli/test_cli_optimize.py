@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,19 +56,6 @@ point = "hands"
 kind = "grip"
 position = [0.0, 9.0, 0.0]
 """
-
-
-@pytest.fixture
-def run(capfd):
-    """Run the command in this process; give exit code, stdout and stderr."""
-
-    def do(*arguments: object) -> SimpleNamespace:
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return do
 
 
 @pytest.fixture

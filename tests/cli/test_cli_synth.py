@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from marey.cli import main
 from marey.io import load
 
 SKETCH = """version = 1
@@ -21,19 +19,6 @@ points = [[0.0, 0.0], [0.0, 3.0], [2.0, 5.0]]
 corridor_m = 1.0
 speed_mps = 1.2
 """
-
-
-@pytest.fixture
-def run(capfd):
-    """Run the command in this process; give exit code, stdout and stderr."""
-
-    def do(*arguments: object) -> SimpleNamespace:
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return do
 
 
 @pytest.fixture

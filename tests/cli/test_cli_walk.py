@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from marey import samples
-from marey.cli import main
 from marey.io import load
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SHORT = "rate_hz = 30\n[[action]]\nspeed = 1.2\nseconds = 1.0\n"
-
-
-@pytest.fixture
-def run(capfd):
-    """Run the command in this process; give exit code, stdout and stderr."""
-
-    def do(*arguments: object) -> SimpleNamespace:
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return do
 
 
 @pytest.fixture
