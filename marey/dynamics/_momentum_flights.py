@@ -9,8 +9,8 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.dynamics._body import GRAVITY, Body
-from marey.dynamics._supports import any_of, check_length, runs
-from marey.motion import Contacts, Motion, detect_contacts
+from marey.dynamics._supports import any_of, check_length
+from marey.motion import Contacts, Motion, detect_contacts, runs
 
 MIN_FLIGHT_S: Final = 0.2  # shorter ones are too flat to fit a parabola to
 EDGE_FRAMES: Final = 1  # left out at either end, where the contact may still be going on
@@ -74,7 +74,7 @@ def flight_gravity(
     shortest = max(MIN_FIT_FRAMES + 2 * EDGE_FRAMES, int(np.ceil(min_flight_s * motion.rate_hz)))
     flights = [
         _fit(centres, start, stop, motion.rate_hz)
-        for start, stop in runs(~any_of(found.active)).tolist()
+        for start, stop in runs(~any_of(found.active))
         if stop - start >= shortest and start > 0 and stop < motion.num_frames
     ]
     return [flight for flight in flights if -flight.vertical > MIN_FALL]

@@ -240,12 +240,6 @@ def any_of(flags: BoolArray) -> BoolArray:
     return np.asarray(np.any(flags, axis=1), dtype=np.bool_)
 
 
-def runs(flags: BoolArray) -> IntArray:
-    """Begin and end (not included) of every run of true flags ``(F,)``, as rows ``(n, 2)``."""
-    padded = np.concatenate([[False], flags, [False]]).astype(np.int8)
-    return np.flatnonzero(np.diff(padded)).reshape(-1, 2)
-
-
 def widened(flags: BoolArray, count: int) -> BoolArray:
     """Flags ``(F,)`` that last ``count`` frames longer at both ends of each run."""
     if count == 0 or not flags.any():

@@ -11,7 +11,8 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics._body import GRAVITY
 from marey.dynamics._report import ValidityReport
 from marey.dynamics._split import centre_of_pressure, split_support
-from marey.dynamics._supports import any_of, runs
+from marey.dynamics._supports import any_of
+from marey.motion import runs
 
 if TYPE_CHECKING:
     from marey.io import GroundReaction

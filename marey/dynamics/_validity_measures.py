@@ -13,7 +13,8 @@ from marey.dynamics._cones import LEVER_M
 from marey.dynamics._inverse import InverseDynamics
 from marey.dynamics._report import CAUSES
 from marey.dynamics._split import centre_of_pressure
-from marey.dynamics._supports import Supports, any_of, runs, widened
+from marey.dynamics._supports import Supports, any_of, widened
+from marey.motion import runs
 
 # Noise of a capture changes sign from frame to frame, a force that is really missing lasts. So what is missing counts
 # twice: its mean over a fifth of a second, and at half its size the frame by itself. Numbers chosen on walks of CMU
@@ -129,7 +130,7 @@ def near_flight(supports: Supports, rate_hz: float) -> BoolArray:
 
 def flights(active: BoolArray, rate_hz: float, least_s: float = MIN_FLIGHT_S) -> list[tuple[int, int]]:
     """Begin and end (exclusive) of every stretch without support ``(F, P)`` that is long enough to be a flight."""
-    return [(int(a), int(b)) for a, b in runs(~any_of(active)) if (b - a) >= least_s * rate_hz]
+    return [(a, b) for a, b in runs(~any_of(active)) if (b - a) >= least_s * rate_hz]
 
 
 def find_causes(

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.motion import Contacts, Motion
+from marey.motion import Contacts, Motion, runs
 from marey.skeleton import EulerLimits
 
 
@@ -26,15 +26,9 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
         "limits": [_limit(limit) for limit in skeleton.limits],
     }
     if motion.contacts is not None:
-        active = motion.contacts.active
-        described["contacts"] = {name: spans(active[:, k]) for k, name in enumerate(motion.contacts.names)}
+        track = motion.contacts
+        described["contacts"] = {name: [list(run) for run in runs(track.track(name))] for name in track.names}
     return described
-
-
-def spans(flags: BoolArray) -> list[list[int]]:
-    """Runs of true flags as ``[start, stop)`` frame numbers."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return [[int(a), int(b)] for a, b in edges.reshape(-1, 2)]
 
 
 def restore_contacts(described: Mapping[str, Any], frames: int) -> Contacts | None:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
+from marey.motion import runs
 
 EASE_S: Final = 0.20  # [s] longest ease-in or ease-out
 EASE_PART: Final = 0.4  # [-] of the free time between two contacts
@@ -56,19 +57,6 @@ class Plant:
     def stop(self) -> int:
         """First frame after the contact."""
         return self.start + len(self.path)
-
-
-def runs(active: BoolArray, bridge: int = 0) -> list[tuple[int, int]]:
-    """Stretches ``[start, stop)`` of true flags; gaps of up to ``bridge`` frames are closed."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], active.astype(np.int8), [0]])))
-    found = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-    joined: list[tuple[int, int]] = []
-    for start, stop in found:
-        if joined and start - joined[-1][1] <= bridge:
-            joined[-1] = (joined[-1][0], stop)
-        else:
-            joined.append((start, stop))
-    return joined
 
 
 def plan_plants(

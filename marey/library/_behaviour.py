@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Motion
+from marey.motion import Motion, runs
 from marey.skeleton import RoleMap, Skeleton
 
 BEHAVIOURS: Final = ("walk", "run", "jump", "turn", "stand", "pick-up", "acrobatic", "other")
@@ -142,8 +142,7 @@ def _is_held(motion: Motion) -> BoolArray:
 
 def _longest(flags: BoolArray) -> int:
     """Length of the longest run of true flags."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
-    return int((edges[1::2] - edges[::2]).max(initial=0))
+    return max((stop - start for start, stop in runs(flags)), default=0)
 
 
 def _path_turn(root: FloatArray) -> float:

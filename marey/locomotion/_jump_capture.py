@@ -12,7 +12,7 @@ from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
 from marey.locomotion._jump_flight import SIDES
 from marey.locomotion._segment import performer_leg
-from marey.motion import Motion, centre_of_mass, feet_down, headings, lowpass, mirror, place
+from marey.motion import Motion, centre_of_mass, feet_down, headings, lowpass, mirror, place, runs
 from marey.skeleton import Skeleton, contact_points
 
 SMOOTHING_HZ: Final = 12.0  # [Hz] twice as much as gaits need: a push off lasts a tenth of a second
@@ -67,9 +67,9 @@ def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJu
     """
     down = _down(body)
     for side, other in (SIDES, SIDES[::-1]):
-        for start, off in _runs(down[side]):
-            lands = [run for run in _runs(down[other]) if off - _frames(body, 0.25) < run[0] and run[0] > start]
-            later = [run[0] for run in _runs(down[side]) if run[0] > off]
+        for start, off in runs(down[side]):
+            lands = [run for run in runs(down[other]) if off - _frames(body, 0.25) < run[0] and run[0] > start]
+            later = [run[0] for run in runs(down[side]) if run[0] > off]
             if not lands or start == 0 or lands[0][0] - off > _frames(body, 0.9):
                 continue
             land, leave = lands[0]
@@ -102,9 +102,9 @@ def find_standing_jumps(body: Motion) -> Iterator[CapturedJump]:
     down = _down(body)
     speed = np.linalg.norm(np.gradient(centre_of_mass(body), axis=0), axis=1) * body.rate_hz
     reach = _frames(body, LANDED_TOGETHER_S)
-    for _, left_off in _runs(down["left"]):
-        rights = [run[1] for run in _runs(down["right"]) if abs(run[1] - left_off) <= reach]
-        lands = [[run[0] for run in _runs(down[side]) if run[0] >= left_off] for side in SIDES]
+    for _, left_off in runs(down["left"]):
+        rights = [run[1] for run in runs(down["right"]) if abs(run[1] - left_off) <= reach]
+        lands = [[run[0] for run in runs(down[side]) if run[0] >= left_off] for side in SIDES]
         if not rights or not lands[0] or not lands[1] or abs(lands[0][0] - lands[1][0]) > reach:
             continue
         first = max(0, left_off - reach)
@@ -234,15 +234,10 @@ def _without_short(flags: BoolArray, body: Motion) -> BoolArray:
     """Flags without short gaps, then without short runs."""
     out = flags.copy()
     for value, shortest_s in ((True, SHORTEST_GAP_S), (False, SHORTEST_STANCE_S)):
-        for start, stop in _runs(out != value):
+        for start, stop in runs(out != value):
             if stop - start < shortest_s * body.rate_hz and start > 0 and stop < len(out):
                 out[start:stop] = value
     return out
-
-
-def _runs(flags: BoolArray) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _last(upright: BoolArray, still: BoolArray) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.locomotion._plant_measures import plant_slide_mm
 from marey.locomotion._script import Action, JumpAction, Script
-from marey.motion import Motion, contact_positions
+from marey.motion import Motion, contact_positions, runs
 from marey.skeleton import contact_points
 
 POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")  # in the order of EFFECTORS
@@ -150,9 +150,4 @@ def _sides(motion: Motion, frame: int) -> list[str]:
 
 def longest_run(flags: BoolArray) -> tuple[int, int]:
     """First index and the one after the last of the longest stretch of true values; equal if there is none."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
-    runs = edges.reshape(-1, 2)
-    if not len(runs):
-        return 0, 0
-    start, stop = runs[np.argmax(runs[:, 1] - runs[:, 0])]
-    return int(start), int(stop)
+    return max(runs(flags), key=lambda run: run[1] - run[0], default=(0, 0))

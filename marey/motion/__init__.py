@@ -17,6 +17,7 @@ from marey.motion._place import headings, place, transformed
 from marey.motion._points import contact_positions
 from marey.motion._relative import RelativeRoot, decode_relative_root, encode_relative_root
 from marey.motion._resample import resample
+from marey.motion._runs import runs
 from marey.motion._time_base import TimeBase, check_time_base
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "place",
     "resample",
     "root_speeds",
+    "runs",
     "slide_mm",
     "standing_height",
     "transformed",

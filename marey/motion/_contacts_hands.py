@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray
-from marey.motion._contacts_rules import any_of, is_off_feet, runs
+from marey.motion._contacts_rules import any_of, is_off_feet
 from marey.motion._motion import Contacts
 from marey.motion._points import SIDES, PointTracks
+from marey.motion._runs import runs
 
 HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean
 HAND_SHORT_S = 0.10  # a hand that carries weight stays at least this long

@@ -6,9 +6,10 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion._contacts_hands import contact_track, hand_contacts
-from marey.motion._contacts_rules import clean_feet, runs, support_body
+from marey.motion._contacts_rules import clean_feet, support_body
 from marey.motion._motion import Contacts, Motion
 from marey.motion._points import PointTracks, derivative, point_tracks
+from marey.motion._runs import runs
 
 # Speeds, against a force plate in a walk at 1.27 m/s: the heel lands at 0.5 to 0.9 m/s, the toe end leaves at 1.1 to
 # 1.4 m/s, and in between both are under 0.5 m/s. They grow with walking speed, so they are relative to the pelvis.

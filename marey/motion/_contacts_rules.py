@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray
 from marey.motion._points import LEG_M, SIDES, PointTracks
+from marey.motion._runs import runs
 
 GAP_S = 0.10  # a foot cannot leave, swing and land in less
 SHORT_S = 0.08  # shorter contacts are a foot passing low; a sprinter's stance lasts 0.1 s
@@ -40,15 +41,9 @@ def any_of(flags: BoolArray) -> BoolArray:
     return np.asarray(flags.any(axis=1), dtype=np.bool_)
 
 
-def runs(flags: BoolArray) -> IntArray:
-    """Start and stop ``(R, 2)`` of each run of true flags ``(F,)``; the stop is not included."""
-    padded = np.concatenate([[False], flags, [False]]).astype(np.int8)
-    return np.flatnonzero(np.diff(padded)).reshape(-1, 2)
-
-
 def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
     """Runs that touch neither end of the clip: those at the ends may be longer than they look."""
-    return [(int(a), int(b)) for a, b in runs(flags) if a > 0 and b < len(flags)]
+    return [(a, b) for a, b in runs(flags) if a > 0 and b < len(flags)]
 
 
 def middle(values: FloatArray, start: int, stop: int) -> FloatArray:

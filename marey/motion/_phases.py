@@ -9,9 +9,10 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion._contacts import with_contacts
-from marey.motion._contacts_rules import is_falling, middle, runs
+from marey.motion._contacts_rules import is_falling, middle
 from marey.motion._motion import Contacts, Motion
 from marey.motion._points import SIDES, PointTracks, point_tracks
+from marey.motion._runs import runs
 
 MIN_PHASE_S = 2.0 / 30.0  # two frames at 30 Hz ([Safonova2006]_ A3): shorter ones are errors of two boundaries
 HANDS = ("left_hand", "right_hand")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -115,14 +114,6 @@ def _track(points: FloatArray, used: list[str], step: float, leg_m: float) -> Bo
     moving = (speed > 0.21) & (height > 0.024)
     airborne = moving[0] & moving[1] & (hands > 0.42)
     return Body(step, position, velocity, acceleration, height, speed, down, airborne, leg_m)
-
-
-def spans(flags: BoolArray, min_frames: int) -> Iterator[tuple[int, int]]:
-    """Start and stop of each stretch of true flags at least ``min_frames`` long."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        if stop - start >= min_frames:
-            yield int(start), int(stop)
 
 
 def norm(vectors: FloatArray) -> FloatArray:

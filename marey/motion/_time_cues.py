@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.motion._time_body import LEVEL, SIDES, Body, norm, spans
+from marey.motion._runs import runs
+from marey.motion._time_body import LEVEL, SIDES, Body, norm
 
 TOGETHER: Final = 0.35  # [unit of time] about 0.1 s: feet whose swings differ by less hop
 NO_FLIGHT: Final = 0.6  # [g] a body that falls more slowly is carried, or played slowly
@@ -29,7 +30,7 @@ def tempo_cues(body: Body) -> dict[str, float]:
 def _free_fall(body: Body) -> float | None:
     """Downward acceleration of the centre of mass in flight over g: 1 at the right rate, 4 at double speed."""
     fits: list[tuple[float, int]] = []
-    for start, stop in spans(body.airborne, max(6, body.frames(0.2))):
+    for start, stop in runs(body.airborne, shortest=max(6, body.frames(0.2))):
         edge = max(1, (stop - start) // 6)  # take-off and landing are smoothed into the flight
         heights = body.position["com"][start + edge : stop - edge, 1]
         times = body.step * np.arange(len(heights))
@@ -45,7 +46,7 @@ def slow_fall(body: Body) -> float | None:
     parabola to within 6 mm a metre of leg, no horizontal force; and one flight at full gravity refutes the rest.
     """
     falls: list[float] = []
-    for start, stop in spans(body.airborne & (body.height > 0.05).all(axis=0), max(8, body.frames(0.5))):
+    for start, stop in runs(body.airborne & (body.height > 0.05).all(axis=0), shortest=max(8, body.frames(0.5))):
         edge = max(1, (stop - start) // 6)
         path = body.position["com"][start + edge : stop - edge]
         fall, is_ballistic = _fit_flight(path, body.step)
@@ -96,7 +97,7 @@ def _pendulum(body: Body) -> float | None:
     centre, all_push = body.position["com"], _push(body)
     for side, (own, other) in zip(SIDES, ((0, 1), (1, 0)), strict=True):
         sole = 0.4 * body.position[side + "ankle"] + 0.6 * body.position[side + "foot"]
-        for start, stop in spans(body.down[own] & (body.speed[other] > 0.21), body.frames(0.23)):
+        for start, stop in runs(body.down[own] & (body.speed[other] > 0.21), shortest=body.frames(0.23)):
             part = slice(start, stop)
             lean.append((centre[part] - np.median(sole[part], axis=0))[:, LEVEL] / centre[part, 1:2])
             push.append(all_push[part])
@@ -123,7 +124,7 @@ def swings(body: Body) -> Iterator[tuple[float, float]]:
     """Middle and width at half height of the speed pulse of each step, of either foot."""
     for side in SIDES:
         ankle, speed = body.position[side + "ankle"][:, LEVEL], norm(body.velocity[side + "ankle"][:, LEVEL])
-        for start, stop in spans(speed > 0.17, 2):
+        for start, stop in runs(speed > 0.17, shortest=2):
             pulse = speed[start:stop]
             whole = start > 0 and stop < len(speed) and pulse.max() > 0.35
             if whole and np.linalg.norm(ankle[stop - 1] - ankle[start]) > 0.25:

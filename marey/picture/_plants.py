@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Contacts, Motion, contact_positions, detect_contacts
+from marey.motion import Contacts, Motion, contact_positions, detect_contacts, runs
 from marey.picture._body import Palette
 from marey.picture._scene import Marks
 from marey.skeleton import contact_points
@@ -53,7 +53,7 @@ def _prints(
     down = np.any([contacts.track(name) for name in known], axis=0)
     flat = np.all([contacts.track(name) for name in known], axis=0)
     ends = (places[known[0]], places[known[-1]])
-    return [_print(ends, _best(flat, span), radii, colour) for span in spans(down)]
+    return [_print(ends, _best(flat, span), radii, colour) for span in runs(down)]
 
 
 def _best(flat: BoolArray, span: tuple[int, int]) -> BoolArray:
@@ -69,12 +69,6 @@ def _print(
     start, end = (places[when].mean(axis=0)[[0, 2]] for places in ends)
     opacity = np.array([PRINT_OPACITY])
     return Marks(start[None], end[None], np.array(radii[:1]), np.array(radii[1:]), colour[None], opacity)
-
-
-def spans(flags: BoolArray) -> list[tuple[int, int]]:
-    """Begin and end (exclusive) of every run of true flags ``(F,)``."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def root_path(motion: Motion, colour: FloatArray) -> Marks:

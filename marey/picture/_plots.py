@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
-from marey.motion import Contacts, Motion, contact_positions, root_speeds
-from marey.picture._plants import contacts_of, spans
+from marey.motion import Contacts, Motion, contact_positions, root_speeds, runs
+from marey.picture._plants import contacts_of
 from marey.picture._views import ground_level
 from marey.skeleton import ROLES, contact_points, role_map
 
@@ -109,7 +109,7 @@ def _colour(name: str) -> str:
 def _draw_bars(axis: Axes, contacts: Contacts, rate_hz: float) -> None:
     """One row a contact point, a bar from the first to after the last frame of each contact."""
     for k, name in enumerate(contacts.names):
-        bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in spans(contacts.active[:, k])]
+        bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in runs(contacts.active[:, k])]
         axis.broken_barh(bars, (k - 0.36, 0.72), facecolors=_colour(name), label=name)
     axis.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
     axis.set_ylim(len(contacts.names) - 0.4, -0.6)

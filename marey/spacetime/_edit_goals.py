@@ -10,9 +10,9 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
 from marey.dynamics import PRISMATIC, JointTree
-from marey.motion import Contacts, Motion, contact_positions
+from marey.motion import Contacts, Motion, contact_positions, runs
 from marey.skeleton import Pose, contact_points
-from marey.spacetime._repair_level import runs, touching
+from marey.spacetime._repair_level import touching
 from marey.spacetime._repair_rows import AngleRows, PointRows
 from marey.spacetime._repair_stage import Stage, Step, Stretch, limb_of
 

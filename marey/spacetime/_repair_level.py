@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray
 from marey.dynamics import Body
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions
+from marey.motion import Contacts, Motion, contact_positions, runs
 from marey.skeleton import contact_points
 
 PLANT_ERROR_M: Final = 0.02  # [m] height of a heel or toe that stands, as captures have it
@@ -27,11 +27,6 @@ ROUNDS: Final = 4
 class _Stance:
     plants: FloatArray  # (N, 3) [m] median place of every contact
     weight: FloatArray  # (3,) [m] mean of the centre of mass over the middle of the feet that stand
-
-
-def runs(active: BoolArray) -> IntArray:
-    """Begin and end (exclusive) of every stretch of true ``(R, 2)``."""
-    return np.flatnonzero(np.diff(np.concatenate([[False], active, [False]]).astype(np.int8))).reshape(-1, 2)
 
 
 def set_down(motion: Motion, body: Body, track: Contacts) -> Motion:

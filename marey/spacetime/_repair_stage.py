@@ -12,10 +12,10 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.dynamics import CAUSES, Body, JointTree, ValidityReport, aggregate, differences, smooth_values
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions
+from marey.motion import Contacts, Motion, contact_positions, runs
 from marey.numerics import KnotSpline
 from marey.skeleton import contact_points
-from marey.spacetime._repair_level import runs, touching
+from marey.spacetime._repair_level import touching
 from marey.spacetime._repair_programme import DisplacementProgramme, EditRows, Reference, curve
 from marey.spacetime._repair_rows import AngleRows, PointRows, WrenchRows, pendulum_rows, wrench_rows
 from marey.spacetime._repair_tree import moving_coordinates

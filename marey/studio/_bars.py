@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-import numpy as np
-
 from marey.base import BoolArray
 from marey.dynamics import ValiditySpan
+from marey.motion import runs
 
 ROW_PX = 9
 # The slider's track is inset by its label on the left and its number box on the right; measured on viser 1.1.1.
@@ -40,12 +39,10 @@ def _span(span: ValiditySpan) -> str:
 
 
 def _row(name: str, active: BoolArray, row: int) -> str:
-    padded = np.concatenate([[False], active, [False]]).astype(np.int8)
-    starts, stops = np.flatnonzero(np.diff(padded) == 1), np.flatnonzero(np.diff(padded) == -1)
     colour = COLOURS.get(name.split("_")[0], "#888888")
     opacity = 0.9 if name.endswith("heel") else 0.55
     bars = [
         f'<rect x="{a}" y="{row * ROW_PX}" width="{b - a}" height="{ROW_PX - 2}" fill="{colour}" opacity="{opacity}"/>'
-        for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
+        for a, b in runs(active)
     ]
     return f"<g><title>{escape(name)}</title>{''.join(bars)}</g>"

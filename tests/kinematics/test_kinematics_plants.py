@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.kinematics._plants import Floor, Plant, corrections, nearness, plan_plants, raised_floor, runs
+from marey.kinematics._plants import Floor, Plant, corrections, nearness, plan_plants, raised_floor
 
 LEVEL = Floor(0.0, np.zeros(2))
 RATE = 120.0
@@ -22,13 +22,6 @@ def flags(frames: int, start: int, stop: int) -> np.ndarray:
     down = np.zeros(frames, dtype=bool)
     down[start:stop] = True
     return down
-
-
-def test_runs_are_found_and_short_gaps_are_bridged():
-    active = np.array([1, 1, 0, 1, 0, 0, 0, 1], dtype=bool)
-    assert runs(active) == [(0, 2), (3, 4), (7, 8)]
-    assert runs(active, bridge=1) == [(0, 4), (7, 8)]
-    assert runs(np.zeros(5, dtype=bool)) == []
 
 
 @given(a=st.floats(-0.03, 0.03), b=st.floats(-0.03, 0.03), h=st.floats(-1.0, 1.0), seed=st.integers(0, 99))

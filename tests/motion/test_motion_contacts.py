@@ -17,11 +17,11 @@ from marey.motion import (
     detect_contacts,
     feet_down,
     mirror,
+    runs,
     slide_mm,
     with_contacts,
 )
 from marey.motion._contacts_adaptive import plant_in_window
-from marey.motion._contacts_rules import runs
 from marey.skeleton import HUMAN, Skeleton, contact_points
 
 TWO_FRAMES_S = 2.0 / 30.0

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from marey.io import load, load_markers
-from marey.motion import Motion, contact_phases, detect_contacts, feet_down, mirror
+from marey.motion import Motion, contact_phases, detect_contacts, feet_down, mirror, runs
 from marey.motion._contacts_hysteresis import still_and_low
-from marey.motion._contacts_rules import runs
 from marey.motion._points import PointTracks, derivative, smoothed, vertical_accelerations
 
 LABELS = Path(__file__).parent / "labels" / "contacts.csv"

@@ -13,7 +13,7 @@ from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, check_time_base, place
 from marey.motion._time_base import WEIGHTS, cue_score, score_cues
-from marey.motion._time_body import find_body, spans
+from marey.motion._time_body import find_body
 from marey.motion._time_cues import slow_fall, tempo_cues
 from marey.skeleton import Skeleton, human
 
@@ -119,11 +119,6 @@ def test_standing_still_is_not_suspect():
     still = replace(walk(), root_positions=np.tile(walk().root_positions[:1], (240, 1)))
     still = replace(still, rotations=SO3(np.tile(walk().rotations.wxyz[:1], (240, 1, 1))))
     assert not check_time_base(still).is_suspect
-
-
-def test_spans_are_the_stretches_of_true():
-    flags = np.array([True, True, False, True, False, True, True, True])
-    assert list(spans(flags, 2)) == [(0, 2), (5, 8)]
 
 
 def true_rates(mocap: Path) -> dict[str, float]:

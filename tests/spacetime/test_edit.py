@@ -11,7 +11,7 @@ import pytest
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
 from marey.io import load
-from marey.motion import Motion, contact_positions
+from marey.motion import Motion, contact_positions, runs
 from marey.samples import walk
 from marey.skeleton import Pose, contact_points
 from marey.spacetime import (
@@ -27,7 +27,7 @@ from marey.spacetime import (
 )
 from marey.spacetime._edit import edit_programme
 from marey.spacetime._repair import Check
-from marey.spacetime._repair_level import runs, touching
+from marey.spacetime._repair_level import touching
 from marey.spacetime._repair_stage import find_stretch
 
 

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from marey.base import InputError
 from marey.dynamics import Body, JointTree, validity
 from marey.motion import Contacts
 from marey.numerics import KnotSpline
 from marey.samples import walk
-from marey.spacetime._repair_level import runs, touching
+from marey.spacetime._repair_level import touching
 from marey.spacetime._repair_programme import curve
 from marey.spacetime._repair_rows import AngleRows, PointRows, about, convex_hull
 from marey.spacetime._repair_stage import Stage, find_stretch, limb_of, near_faults
 from marey.spacetime._style import calm_style, check_map, pose_style, style_values
-
-
-@given(flags=st.lists(st.booleans(), min_size=1, max_size=40))
-def test_runs_are_the_stretches_of_true(flags: list[bool]) -> None:
-    array = np.array(flags)
-    again = np.zeros(len(flags), dtype=bool)
-    for start, stop in runs(array):
-        assert array[start:stop].all()
-        assert start == 0 or not array[start - 1]
-        assert stop == len(array) or not array[stop]
-        again[start:stop] = True
-    assert np.array_equal(again, array)
 
 
 def test_a_foot_of_a_track_is_its_heel_and_its_toe() -> None:
