@@ -1,0 +1,94 @@
+r"""Compiled steps of time: how a momentum is carried on, and how a figure moves with a velocity.
+
+Rotations have blocks of three in a velocity: the root's and, in the full space, the joints'. [Tournier2011]_ §11.1.3.
+"""
+
+from __future__ import annotations
+
+from math import sqrt, tan
+
+
+from marey.base import FloatArray, kernel
+from marey.lie._rotation_kernels import exponential, product, right_jacobian_times, rotated, write_rotation
+from marey.simulate._mechanism import Mechanism
+
+NAIVE, IDENTITY, CONSTANT = 0, 1, 2
+SERIES_BELOW = 1e-4  # [rad²] where the closed form of the inverse cancels
+
+
+@kernel
+def left_inverse_times(x: float, y: float, z: float, a: float, b: float, c: float) -> tuple[float, float, float]:
+    r"""Return :math:`J_l^{-1}(\xi)\,v = v - \frac12\,\xi\times v + c\,\xi\times(\xi\times v)`."""
+    square = x * x + y * y + z * z
+    if square < SERIES_BELOW:
+        scale = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
+    else:
+        half = 0.5 * sqrt(square)
+        scale = (1.0 - half / tan(half)) / square
+    p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
+    return (
+        a - 0.5 * p + scale * (y * r - z * q),
+        b - 0.5 * q + scale * (z * p - x * r),
+        c - 0.5 * r + scale * (x * q - y * p),
+    )
+
+
+@kernel
+def transported(mech: Mechanism, scheme: int, h: float, v: FloatArray, p: FloatArray, force: FloatArray) -> FloatArray:
+    r"""Right-hand side ``(d,)`` of :math:`M(g_k)\,v_{k+1} = \ldots` from the momentum and forces of the last step.
+
+    ``NAIVE`` :math:`p + hF` (11.14); ``IDENTITY`` :math:`J_r^{-T}(hv)\,p + hF` (11.12); ``CONSTANT``
+    :math:`Ad^T_{\exp hv}\,p + h J_l^T(hv)\,F` (11.13, simplified since the factors commute).
+    """
+    out = p + h * force
+    if scheme == NAIVE:
+        return out
+    blocks = 1 + mech.joints.shape[0]
+    for n in range(blocks):
+        i = 0 if n == 0 else 6 + 3 * (n - 1)
+        x, y, z = h * v[i], h * v[i + 1], h * v[i + 2]
+        if scheme == IDENTITY:
+            a, b, c = left_inverse_times(x, y, z, p[i], p[i + 1], p[i + 2])
+            out[i], out[i + 1], out[i + 2] = a + h * force[i], b + h * force[i + 1], c + h * force[i + 2]
+        else:
+            q, r, s, t = exponential(-x, -y, -z)
+            a, b, c = rotated(q, r, s, t, p[i], p[i + 1], p[i + 2])
+            d, e, f = right_jacobian_times(x, y, z, force[i], force[i + 1], force[i + 2])
+            out[i], out[i + 1], out[i + 2] = a + h * d, b + h * e, c + h * f
+    return out
+
+
+@kernel
+def moved(
+    mech: Mechanism, h: float, v: FloatArray, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Place, local rotations and coordinates after :math:`g_{k+1} = g_k \exp(h v_{k+1})`."""
+    turned = wxyz.copy()
+    _turn(turned[0], h * v[0], h * v[1], h * v[2])
+    for n in range(mech.joints.shape[0]):
+        i = 6 + 3 * n
+        _turn(turned[mech.joints[n]], h * v[i], h * v[i + 1], h * v[i + 2])
+    shape = coordinates + h * v[6:] if mech.joints.shape[0] == 0 else coordinates
+    return place + h * v[3:6], turned, shape
+
+
+@kernel
+def _turn(q: FloatArray, x: float, y: float, z: float) -> None:
+    e0, e1, e2, e3 = exponential(x, y, z)
+    write_rotation(q, product(q[0], q[1], q[2], q[3], e0, e1, e2, e3))
+
+
+@kernel
+def implicit_residual(
+    mech: Mechanism, h: float, v: FloatArray, inertia: FloatArray, carried: FloatArray, force: FloatArray
+) -> FloatArray:
+    r"""Residual ``(d,)`` of (11.11): :math:`J_l^{-T}(hv) M v - J_r^{-T}(hv_k)\,p_k - h F`, with the last two given."""
+    p = inertia @ v
+    out = p - carried - h * force
+    for n in range(1 + mech.joints.shape[0]):
+        i = 0 if n == 0 else 6 + 3 * (n - 1)
+        a, b, c = left_inverse_times(-h * v[i], -h * v[i + 1], -h * v[i + 2], p[i], p[i + 1], p[i + 2])
+        out[i] += a - p[i]
+        out[i + 1] += b - p[i + 1]
+        out[i + 2] += c - p[i + 2]
+    return out

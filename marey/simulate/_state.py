@@ -1,0 +1,47 @@
+"""State: where a simulated figure is and how it moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen
+from marey.lie import SO3
+from marey.skeleton import Pose, Skeleton
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class State:
+    r"""One instant of a simulation.
+
+    The velocity is :math:`v = (\omega, \dot x, \dot\lambda)`; see ``Mechanism``. The momentum is the one that the
+    integrator carries on, :math:`p_{k+1} = M(g_k)\,v_{k+1}`.
+    """
+
+    skeleton: Skeleton
+    place: FloatArray  # (3,) [m] in world, of the centre of mass or of the pelvis
+    rotations: SO3  # batch (J,), the root's in world, the others' in their parents
+    coordinates: FloatArray  # (k,) of the pose model; empty in the full space
+    velocity: FloatArray  # (d,)
+    momentum: FloatArray  # (d,)
+    root_position: FloatArray  # (3,) [m] of the pelvis
+    time_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, width in (("place", 3), ("coordinates", None), ("velocity", None), ("momentum", None)):
+            object.__setattr__(self, name, frozen(getattr(self, name), width, name=name))
+        object.__setattr__(self, "root_position", frozen(self.root_position, 3, name="root_position"))
+        if self.rotations.shape != (self.skeleton.num_joints,):
+            raise InputError(f"rotations have batch {self.rotations.shape}, expected ({self.skeleton.num_joints},)")
+        if not np.isfinite(self.time_s):
+            raise InputError(f"time_s is {self.time_s}", "Give a finite time")
+
+    @property
+    def pose(self) -> Pose:
+        """The pose, as every other part of the library takes it."""
+        return Pose(self.skeleton, self.root_position, self.rotations)
+
+    def __repr__(self) -> str:
+        speed = float(np.linalg.norm(self.velocity[3:6]))
+        return f"State({self.time_s:.3f} s, {self.velocity.size} degrees of freedom, {speed:.2f} m/s)"
