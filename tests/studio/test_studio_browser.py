@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,24 +15,10 @@ from marey.io import load, save
 from marey.lie import SO3
 from marey.studio import Studio
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
 PATIENCE_MS = 60_000
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +28,6 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     save(samples.jump(), folder / "jump.safetensors")
     with Studio([folder], port=0, max_upload_mb=1) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield running
-        running.close()
 
 
 def open_page(browser, studio: Studio, *, sharpness: float):

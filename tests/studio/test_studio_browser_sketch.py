@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,40 +13,17 @@ from marey.io import load
 from marey.studio import Studio
 from marey.world import load_sketch
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
 PATIENCE_MS = 180_000  # the engine is compiled when it is first used
 WIDE, HIGH = 1300, 950
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def studio() -> Iterator[Studio]:
     with Studio(port=0) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
