@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.graph._rebuild_track import Track
+from marey.graph._rebuild_joins import Track
 from marey.lie import SO3
 
 

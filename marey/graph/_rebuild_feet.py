@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.graph._rebuild_track import SIDES, Track
+from marey.graph._rebuild_joins import Track
+from marey.graph._rebuild_track import SIDES
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions
+from marey.motion import Contacts, Motion, contact_positions, runs
 from marey.skeleton import contact_points
 
 STRETCH: Final = 0.9995  # [-] of a leg that holds its plant
@@ -142,9 +143,3 @@ def stepped(values: FloatArray, known: BoolArray) -> FloatArray:
     u = np.clip((frames - low) / np.maximum(high - low, 1), 0.0, 1.0)[:, None]
     step = u * u * (3.0 - 2.0 * u)
     return (1.0 - step) * values[low] + step * values[high]
-
-
-def runs(on: BoolArray) -> list[tuple[int, int]]:
-    """Ranges of frames in which a flag is set."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

@@ -3,66 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import FloatArray, IntArray
 from marey.blending import BlendRule, Source, blend_duration, blend_sources
-from marey.graph._graph import MotionGraph, composed, relative
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT, MotionGraph, composed, relative
 from marey.graph._pairs import feet_of
+from marey.graph._rebuild_joins import Track, Velocity, joined, spread, still
 from marey.graph._search_result import SearchResult, Step
 from marey.lie import SO3
 from marey.motion import Motion
 
-RAMP_S: Final = 0.25  # [s] over which a jump between two stretches is spread, on either side
+SETTLE_S: Final = 1.0  # [s] in which a stand at the end is looked through for its stillest pose
+REST_S: Final = 0.4  # [s] for which that pose is shown; what is left of speed goes in this time
+SLOW: Final = 2e-4  # [rad], [m] a frame: as still as the stillest pose
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
 TWO_PI: Final = 2.0 * np.pi
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cut:
-    """A place where one stretch ends and another begins, and the jump between them."""
-
-    knot: int  # first of the new stretch
-    shift: FloatArray  # (3,) [m]
-    turn: FloatArray  # (J, 3) [rad] local
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Track:
-    """Poses at given times; the last pose is where the next piece begins and belongs to it."""
-
-    times: FloatArray  # (K,) [s]
-    roots: FloatArray  # (K, 3) [m]
-    wxyz: FloatArray  # (K, J, 4)
-    plants: FloatArray  # (K, 2, 3) x, z [m], yaw [rad] of left and right foot; NaN while in the air
-    is_anchor: BoolArray  # (K, 2) the foot that the pose is placed by
-
-    @property
-    def seconds(self) -> float:
-        """From the first to the last pose."""
-        return float(self.times[-1])
-
-    def rows(self, rows: slice | IntArray, times: FloatArray) -> Track:
-        """Some of the poses at other times."""
-        return Track(times, self.roots[rows], self.wxyz[rows], self.plants[rows], self.is_anchor[rows])
-
-
 def way_track(graph: MotionGraph, result: SearchResult) -> tuple[Track, FloatArray]:
     """Poses of a way with its jumps spread out, and the times ``(C,)`` [s] at which its constraints are met.
 
-    Poses at those times are the database's own, unchanged: there a hand is where the search has seen it.
+    Poses in which something is picked up are the database's own, unchanged: there a hand is where the search has seen
+    it. A way that ends in a stand goes on until it rests.
     """
-    pieces = [step_track(graph, step) for step in result.steps]
-    pieces.append(_last_pose(graph, result))
-    begins = np.cumsum([0.0, *(p.seconds + s.hold_s for p, s in zip(pieces, result.steps, strict=False))])
-    met = np.array([begins[step + 1] - result.steps[step].hold_s for step in result.met])
-    track, cuts = _joined(pieces, [step.hold_s for step in result.steps])
-    return spread(track, cuts, met), met
+    parts = [step_pieces(graph, step) for step in result.steps]
+    parts.append(_rest(graph, result))
+    pieces, ends = list[Track](), list[float]()
+    for own, after, step in zip(parts, parts[1:], result.steps, strict=False):
+        pieces.extend(own)
+        ends.append(sum(piece.seconds for piece in pieces))
+        if step.hold_s > 0.0:
+            pieces.append(still(after[0].rows(slice(0, 1), np.zeros(1)), step.hold_s, graph.database.rate_hz))
+    track, cuts = joined([*pieces, *parts[-1]])
+    met = np.array([ends[step] for step in result.met])
+    picks = [time for time, step in zip(met, result.met, strict=True) if is_pick(graph, result.steps[step])]
+    return spread(track, cuts, np.array(picks)), met
+
+
+def is_pick(graph: MotionGraph, step: Step) -> bool:
+    """Whether something is picked up at the end of a step."""
+    return int(graph.arrays.event[graph.arrays.target[step.edge]]) in (PICK_LEFT, PICK_RIGHT)
+
+
+def step_pieces(graph: MotionGraph, step: Step) -> list[Track]:
+    """Poses of one step in stretches, each with the pose after its last."""
+    if not step.is_blended or step.weight == 1.0:
+        return _stretches(graph, step.stretches or graph.stretches(step.edge), step.place)
+    return [step_track(graph, step)]
 
 
 def step_track(graph: MotionGraph, step: Step) -> Track:
@@ -75,14 +67,28 @@ def step_track(graph: MotionGraph, step: Step) -> Track:
 
 
 def _edge_track(graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray) -> Track:
+    """An edge alone; its ends stay as they are."""
+    track, cuts = joined(_stretches(graph, stretches, place))
+    return spread(track, cuts, np.array([0.0, track.seconds]))
+
+
+def _stretches(graph: MotionGraph, stretches: Sequence[tuple[int, int]], place: FloatArray) -> list[Track]:
     """Poses of stretches, all placed by their anchors, each from its first pose to that after its last."""
     database, pieces = graph.database, list[Track]()
     for start, stop in stretches:
         has_next = stop < database.num_poses and database.clip[stop] == database.clip[stop - 1]
         poses = np.append(np.arange(start, stop), stop if has_next else stop - 1)
-        pieces.append(placed(graph, poses, int(database.phase[stop - 1]), place))
-    track, cuts = _joined([*pieces, pieces[-1].rows(slice(-1, None), np.zeros(1))], [0.0] * len(pieces))
-    return spread(track, cuts, np.array([0.0, track.seconds]))
+        pieces.append(_arriving(graph, poses, int(database.phase[stop - 1]), place))
+    return pieces
+
+
+def _arriving(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> Track:
+    """Poses of a clip, and how fast the clip comes to the first of them."""
+    track, before = placed(graph, poses, phase, place), int(poses[0]) - 1
+    if before < 0 or graph.database.clip[before] != graph.database.clip[poses[0]]:
+        return track
+    lead = placed(graph, np.array([before, poses[0]]), phase, place)
+    return replace(track, arrival=lead.velocity(0))
 
 
 def placed(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -> Track:
@@ -104,15 +110,29 @@ def placed(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArray) -
     )
 
 
-def _last_pose(graph: MotionGraph, result: SearchResult) -> Track:
-    """The pose in which a way ends: the first of the phase after its last edge."""
+def _rest(graph: MotionGraph, result: SearchResult) -> list[Track]:
+    """What is shown after the last step: its last pose, and if one stands, what leads from it to rest."""
     step, table = result.steps[-1], graph.database.phases
-    through = graph.database.phase[(step.stretches or graph.stretches(step.edge))[-1][1] - 1]
-    last = step_track(graph, step)
     if step.is_blended:
-        return last.rows(slice(-1, None), np.zeros(1))
+        return [step_track(graph, step).rows(slice(-1, None), np.zeros(1))]
+    through = graph.database.phase[(step.stretches or graph.stretches(step.edge))[-1][1] - 1]
     after = int(table.after[through])
-    return placed(graph, table.start[[after]], after, result.places[-1])
+    if not graph.arrays.is_standing[graph.arrays.target[step.edge]]:
+        return [placed(graph, table.start[[after]], after, result.places[-1])]
+    last = min(int(table.stop[after]), int(table.start[after]) + round(SETTLE_S * graph.database.rate_hz))
+    own: IntArray = np.arange(int(table.start[after]), last)
+    shown = _arriving(graph, own[: _stillest(graph, own) + 1], after, result.places[-1])
+    rest = still(shown, REST_S, graph.database.rate_hz)
+    return [shown, rest] if len(shown.times) > 1 else [rest]
+
+
+def _stillest(graph: MotionGraph, poses: IntArray) -> int:
+    """The pose of some that is left most slowly; none after the last of them is looked at."""
+    wxyz = SO3(graph.database.wxyz[poses])
+    turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
+    moved = np.linalg.norm(np.diff(graph.database.roots[poses], axis=0), axis=1)
+    speed = np.append(turned + moved, np.inf)
+    return int(np.flatnonzero(speed <= speed.min() + SLOW)[0]) if len(poses) > 1 else 0
 
 
 def _blended(graph: MotionGraph, first: Track, second: Track, step: Step) -> Track:
@@ -128,8 +148,20 @@ def _blended(graph: MotionGraph, first: Track, second: Track, step: Step) -> Tra
     poses = blend_sources((a, b), weights, shares, feet, rule=BlendRule(), body=body)
     plants = np.tile(mixed_places(first.plants[0], second.plants[0], step.weight), (count + 1, 1, 1))
     return Track(
-        shares * seconds, poses.roots, poses.wxyz, plants, np.tile(first.is_anchor[0], (count + 1, 1))
+        shares * seconds, poses.roots, poses.wxyz, plants, np.tile(first.is_anchor[0], (count + 1, 1)),
+        _arrival((first, second), weights, seconds),
     )  # fmt: skip
+
+
+def _arrival(tracks: tuple[Track, Track], weights: FloatArray, seconds: float) -> Velocity | None:
+    """How fast a blend comes to its first pose: as its sources do, at its own pace."""
+    pace, spin = np.zeros(3), np.zeros((tracks[0].wxyz.shape[1], 3))
+    for track, weight in zip(tracks, weights, strict=True):
+        if track.arrival is None:
+            return None
+        share = weight * track.seconds / seconds
+        pace, spin = pace + share * track.arrival[0], spin + share * track.arrival[1]
+    return pace, spin
 
 
 def _source_state(graph: MotionGraph, edge: int) -> int:
@@ -141,60 +173,3 @@ def mixed_places(first: FloatArray, second: FloatArray, weight: float) -> FloatA
     change = second - first
     change[..., 2] = (change[..., 2] + np.pi) % TWO_PI - np.pi
     return first + (1.0 - weight) * change
-
-
-def _joined(pieces: Sequence[Track], holds: Sequence[float]) -> tuple[Track, list[Cut]]:
-    """Pieces one after the other, each without its last pose but the last; a hold repeats the next one's first."""
-    cuts, rows, at, knots = list[Cut](), list[Track](), 0.0, 0
-    for number, (piece, after) in enumerate(pairwise(pieces)):
-        kept = len(piece.times) - 1
-        rows.append(piece.rows(slice(0, kept), at + piece.times[:kept]))
-        at, knots = at + piece.seconds, knots + kept
-        turn = (SO3(piece.wxyz[-1]).inverse() @ SO3(after.wxyz[0])).log()
-        cuts.append(Cut(knots, after.roots[0] - piece.roots[-1], turn))
-        if holds[number] > 0.0:
-            rows.append(after.rows(np.zeros(1, dtype=np.int64), np.array([at])))
-            at, knots = at + holds[number], knots + 1
-    rows.append(pieces[-1].rows(slice(None), at + pieces[-1].times))
-    return _concatenated(rows), cuts
-
-
-def _concatenated(rows: Sequence[Track]) -> Track:
-    names = ("times", "roots", "wxyz", "plants", "is_anchor")
-    return Track(*(np.concatenate([getattr(row, name) for row in rows]) for name in names))
-
-
-def spread(track: Track, cuts: Sequence[Cut], fixed: FloatArray) -> Track:
-    """Spread jumps of pose over some time before and after them, so that poses at ``fixed`` times [s] stay.
-
-    A jump is shared between both sides as the room to the next fixed time allows.
-    """
-    roots, turns = track.roots.copy(), np.zeros((*track.wxyz.shape[:2], 3))
-    for cut in cuts:
-        if np.abs(cut.shift).max() < 1e-9 and np.abs(cut.turn).max() < 1e-9:
-            continue
-        away = track.times - track.times[cut.knot]
-        before, after = _room(fixed - track.times[cut.knot])
-        share = before / max(before + after, 1e-12)
-        weight = np.where(
-            np.arange(len(away)) < cut.knot, share * _ramp(-away, before), -(1.0 - share) * _ramp(away, after)
-        )  # fmt: skip
-        roots += weight[:, None] * cut.shift
-        turns += weight[:, None, None] * cut.turn
-    return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
-
-
-def _room(fixed: FloatArray) -> tuple[float, float]:
-    """Time [s] before and after a cut that may change, none where the cut itself is fixed and the pose after it."""
-    if len(fixed) and np.abs(fixed).min() < 1e-6:
-        return min(RAMP_S, float(-fixed[fixed < -1e-6].max(initial=-RAMP_S))), 0.0
-    before, after = -fixed[fixed < 0.0].max(initial=-RAMP_S), fixed[fixed > 0.0].min(initial=RAMP_S)
-    return min(RAMP_S, float(before)), min(RAMP_S, float(after))
-
-
-def _ramp(away_s: FloatArray, reach_s: float) -> FloatArray:
-    """From one at the cut to zero at ``reach_s``, level at both ends."""
-    if reach_s <= 0.0:
-        return np.zeros_like(away_s)
-    u = np.clip(away_s / reach_s, 0.0, 1.0)
-    return 1.0 - u * u * (3.0 - 2.0 * u)

@@ -12,6 +12,7 @@ from marey.base import InputError
 from marey.graph import MotionGraph, SearchResult, rebuild, rebuild_for
 from marey.graph._graph import PICK_LEFT, PICK_RIGHT, composed
 from marey.graph._rebuild import rebuild_events
+from marey.graph._rebuild_track import REST_S, SETTLE_S
 from marey.graph._search_result import Step
 from marey.io import load, save
 from marey.motion import Motion, contact_positions
@@ -96,7 +97,9 @@ def test_safonova_a22_the_event_has_a_frame_and_the_hand_is_there(picking, way, 
     assert np.linalg.norm(point(motion, hand, frames[0]) - goal) < 1e-3
     seconds = picking.arrays.seconds[list(way.edges)]
     assert frames[0] / rate_hz == pytest.approx(seconds[: way.met[0] + 1].sum(), abs=0.51 / rate_hz)
-    assert motion.duration_s == pytest.approx(seconds.sum(), abs=0.51 / rate_hz)
+    assert frames[-1] / rate_hz == pytest.approx(seconds.sum(), abs=0.51 / rate_hz)
+    assert seconds.sum() + REST_S - 0.51 / rate_hz <= motion.duration_s
+    assert motion.duration_s <= seconds.sum() + SETTLE_S + REST_S + 0.51 / rate_hz
 
 
 def test_safonova_a22_a_thing_beside_the_hand_is_reached_to_a_millimetre(picking, way):
@@ -137,13 +140,22 @@ def test_no_joint_jumps_between_stretches(picking, way):
     assert steps.max() < 1.3 * np.linalg.norm(np.diff(own.roots, axis=0), axis=1)[same].max()
 
 
-def test_a_hold_repeats_the_pose(picking, way):
-    plain = rebuild(picking, way)
+def test_a_hold_comes_to_rest_and_goes_on(picking, way):
+    plain, frames = rebuild_events(picking, way)
     last = len(way.steps) - 1
-    steps = (*way.steps[:last], replace(way.steps[last], hold_s=1.0))
+    steps = (*way.steps[:last], replace(way.steps[last], hold_s=1.5))
     held = rebuild(picking, replace(way, steps=steps))
-    assert held.num_frames == plain.num_frames + 30
-    assert np.abs(np.diff(held.root_positions[-25:], axis=0)).max() < 1e-3
+    assert held.num_frames == plain.num_frames + 45
+    rest = held.root_positions[frames[-1] + 15 : frames[-1] + 36]
+    assert np.abs(np.diff(rest, axis=0)).max() < 1e-3
+
+
+def test_a_way_ends_at_rest(picking, way):
+    motion = rebuild(picking, way, rate_hz=60.0)
+    speed = np.linalg.norm(np.diff(motion.root_positions, axis=0), axis=1) * 60.0
+    assert speed[-1] < 0.01 < speed.max()
+    turning = np.linalg.norm((motion.rotations[-2].inverse() @ motion.rotations[-1]).log(), axis=-1) * 60.0
+    assert turning.max() < 0.1
 
 
 def test_stretches_of_a_step_are_shown_in_place_of_the_edge(picking, way):
@@ -174,9 +186,9 @@ def test_blended_steps_last_as_the_square_root_rule_says_and_feet_stay(picking, 
         place = composed(place, mixed)
     assert any(step.is_blended for step in steps)
     places = np.array([*(s.place for s in steps), place])
-    motion = rebuild(picking, replace(way, steps=tuple(steps), places=places), rate_hz=60.0)
+    motion, frames = rebuild_events(picking, replace(way, steps=tuple(steps), places=places), rate_hz=60.0)
     T = [np.sqrt(0.6 * arrays.seconds[s.edge] ** 2 + 0.4 * arrays.seconds[s.other] ** 2) for s in steps]
-    assert motion.duration_s == pytest.approx(sum(T), abs=0.01)
+    assert frames[-1] / 60.0 == pytest.approx(sum(T), abs=1.01 / 60.0)
     points, active = contact_positions(motion), motion.contacts.active
     assert np.linalg.norm(np.diff(points, axis=0), axis=-1)[active[1:] & active[:-1]].max() <= 0.002
 

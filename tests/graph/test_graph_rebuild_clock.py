@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.graph._rebuild_clock import at_times, frame_times
-from marey.graph._rebuild_feet import pins, runs, stepped
-from marey.graph._rebuild_track import RAMP_S, Cut, Track, mixed_places, spread
+from marey.graph._rebuild_feet import pins, stepped
+from marey.graph._rebuild_joins import LONGEST_RAMP_S, Cut, Track, fade, joined, spread, still, surge
+from marey.graph._rebuild_track import mixed_places
 from marey.lie import SO3
 
 
@@ -56,37 +59,109 @@ def test_poses_in_between_follow_a_parabola_exactly_and_turns_closely():
     assert fine.seconds == pytest.approx(80 / 30.0)
 
 
+def jump(knot: int, shift: np.ndarray, pace: np.ndarray | None = None) -> Cut:
+    return Cut(knot, shift, np.zeros((3, 3)), np.zeros(3) if pace is None else pace, np.zeros((3, 3)))
+
+
 @pytest.mark.parametrize("fixed", [[], [0.5], [0.7], [0.6, 0.75]])
 def test_a_jump_is_spread_and_fixed_poses_stay(fixed):
-    track, knot = some_track(), 20
+    track, knot = on_ground(some_track()), 20
     shift = np.array([0.03, -0.01, 0.02])
     roots = track.roots.copy()
     roots[knot:] += shift
-    broken = Track(track.times, roots, track.wxyz, track.plants, track.is_anchor)
     times = np.array(fixed)
-    whole = spread(broken, [Cut(knot, shift, np.zeros((3, 3)))], times)
+    whole = spread(replace(track, roots=roots), [jump(knot, shift)], times)
     steps = np.linalg.norm(np.diff(whole.roots - track.roots, axis=0), axis=1)
     assert steps.max() < (0.3 if len(fixed) < 2 else 0.8) * np.linalg.norm(shift)
     for time in times:
         frame = int(np.argmin(np.abs(track.times - time)))
         if abs(track.times[frame] - time) < 1e-9:
             assert np.abs(whole.roots[frame] - roots[frame]).max() < 1e-12
-    far = np.abs(track.times - track.times[knot]) > RAMP_S
-    assert np.abs(whole.roots - roots)[far].max() < 1e-12
+    far = np.abs(track.times - track.times[knot]) > LONGEST_RAMP_S
+    assert np.abs(whole.roots - roots)[far].max(initial=0.0) < 1e-12
+
+
+def on_ground(track: Track) -> Track:
+    plants = track.plants.copy()
+    plants[:, 0] = 0.0
+    return replace(track, plants=plants)
 
 
 def test_a_cut_at_an_event_leaves_the_pose_after_it():
-    track, knot = some_track(), 15
+    track, knot = on_ground(some_track()), 25
     shift = np.array([0.0, 0.0, 0.05])
     roots = track.roots.copy()
     roots[knot:] += shift
-    whole = spread(
-        Track(track.times, roots, track.wxyz, track.plants, track.is_anchor),
-        [Cut(knot, shift, np.zeros((3, 3)))],
-        track.times[[knot]],
-    )
+    whole = spread(replace(track, roots=roots), [jump(knot, shift)], track.times[[knot]])
     assert np.abs(whole.roots[knot:] - roots[knot:]).max() == 0.0
     assert np.linalg.norm(np.diff(whole.roots - track.roots, axis=0), axis=1).max() < 0.012
+
+
+def test_a_root_that_jumps_far_takes_its_time():
+    track, knot = on_ground(some_track(61)), 30
+    for far, longest in ((0.02, 0.012 * 30.0), (0.1, 0.16)):
+        roots = track.roots.copy()
+        roots[knot:, 0] += far
+        whole = spread(replace(track, roots=roots), [jump(knot, np.array([far, 0.0, 0.0]))], np.zeros(0))
+        added = np.diff(whole.roots - track.roots, axis=0)[:, 0] * 30.0
+        assert added.min() > -1e-9  # no hook
+        assert added.max() < longest  # [m/s]
+
+
+def test_speed_has_no_step_where_two_pieces_meet():
+    """Two straight ways of other speeds: the step of speed is gone, and so is that of place."""
+    track = on_ground(some_track(31))
+    t = track.times[:, None]
+    slow = replace(track, roots=t * np.array([0.0, 0.0, 0.6]), wxyz=np.tile(track.wxyz[:1], (31, 1, 1)))
+    ahead = slow.roots[-1] + np.array([0.02, 0.0, 0.01])
+    fast = replace(slow, roots=ahead + t * np.array([0.0, 0.0, 1.2]))
+    whole, cuts = joined([slow, fast])
+    assert len(cuts) == 1 and cuts[0].knot == 30
+    assert cuts[0].pace == pytest.approx([0.0, 0.0, 0.6])
+    before = np.abs(np.diff(whole.roots, n=2, axis=0)).max() * 900.0
+    after = np.abs(np.diff(spread(whole, cuts, np.zeros(0)).roots, n=2, axis=0)).max() * 900.0
+    assert before > 15.0
+    assert after < 0.4 * before
+
+
+def test_a_clip_that_goes_on_is_not_changed():
+    track = on_ground(some_track(31))
+    whole, pieces = track, [track.rows(slice(0, 16), track.times[:16]), track.rows(slice(15, 31), track.times[:16])]
+    lead = track.rows(slice(14, 16), track.times[:2]).velocity(0)
+    again, cuts = joined([pieces[0], replace(pieces[1], arrival=lead)])
+    assert np.abs(spread(again, cuts, np.zeros(0)).roots - whole.roots).max() < 1e-12
+
+
+def test_flights_are_left_alone_if_the_ground_has_room():
+    track, knot = on_ground(some_track(61)), 30
+    plants = track.plants.copy()
+    plants[knot : knot + 12] = np.nan
+    shift = np.array([0.0, 0.02, 0.0])
+    roots = track.roots.copy()
+    roots[knot:] += shift
+    whole = spread(replace(track, roots=roots, plants=plants), [jump(knot, shift)], np.zeros(0))
+    assert np.abs(whole.roots[knot:] - roots[knot:]).max() == 0.0
+    assert np.abs(whole.roots - track.roots)[: knot - 1].max() > 0.015
+
+
+def test_a_held_pose_comes_to_rest():
+    track = on_ground(some_track(31))
+    moving = replace(track, roots=track.times[:, None] * np.array([0.0, 0.0, 0.5]))
+    whole, cuts = joined([moving, still(moving, 0.4, 30.0)])
+    shown = spread(whole, cuts, np.zeros(0))
+    speed = np.diff(shown.roots[:, 2]) * 30.0
+    assert speed[-1] < 0.05
+    assert np.abs(np.diff(speed)).max() < 0.2  # 6 m/s² where the step was 15
+
+
+@given(u=st.floats(0.0, 1.0))
+def test_what_is_added_fades_from_its_value_and_slope(u):
+    h = 1e-6
+    ends = np.array([0.0, 1.0])
+    assert fade(ends) == pytest.approx([1.0, 0.0]) and surge(ends) == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert (surge(np.array([h])) / h)[0] == pytest.approx(1.0, abs=1e-5)
+    assert 0.0 <= fade(np.array([u]))[0] <= 1.0 and 0.0 <= surge(np.array([u]))[0] < 0.2
+    assert abs((fade(np.array([u + h])) - fade(np.array([u - h])))[0]) / (2.0 * h) <= 1.875 + 1e-6
 
 
 def test_a_stance_has_one_place_and_it_is_that_of_the_anchor():
@@ -105,7 +180,6 @@ def test_gaps_are_filled_by_a_cubic_step():
     filled = stepped(np.array([[0.0], [9.0], [9.0], [9.0], [1.0]]), known)[:, 0]
     assert filled == pytest.approx([0.0, 0.15625, 0.5, 0.84375, 1.0])
     assert stepped(np.ones((3, 1)), np.zeros(3, dtype=bool)).max() == 0.0
-    assert runs(np.array([True, False, True, True])) == [(0, 1), (2, 4)]
 
 
 def test_headings_are_mixed_the_shorter_way():

@@ -1,0 +1,173 @@
+"""Where one stretch of poses ends and another begins: jumps of pose and of speed, spread over the time around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.lie import SO3
+
+RAMP_S: Final = 0.2  # [s] over which a jump between two stretches is spread at least, on either side
+LONGEST_RAMP_S: Final = 0.7  # [s] and at most
+DRIFT_MPS: Final = 0.15  # [m/s] a root that jumps takes so long that this is not exceeded
+STEEPEST: Final = 1.875  # [-] steepest slope of what a jump is spread by
+SMALL: Final = 1e-9  # [m], [rad] no jump
+
+
+Velocity = tuple[FloatArray, FloatArray]
+"""Of the root (3,) [m/s] and of the joints (J, 3) [rad/s], local."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A place where one stretch ends and another begins, and the jumps between them."""
+
+    knot: int  # first of the new stretch
+    shift: FloatArray  # (3,) [m] of the root
+    turn: FloatArray  # (J, 3) [rad] of the joints, local
+    pace: FloatArray  # (3,) [m/s] jump of the root's velocity
+    spin: FloatArray  # (J, 3) [rad/s] and of the joints'
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing jumps."""
+        parts = (self.shift, self.turn, self.pace, self.spin)
+        return max(float(np.abs(part).max(initial=0.0)) for part in parts) < SMALL
+
+    @property
+    def ramp_s(self) -> float:
+        """Time [s] on either side that the root takes for its share without haste."""
+        return float(np.clip(STEEPEST * 0.5 * np.linalg.norm(self.shift) / DRIFT_MPS, RAMP_S, LONGEST_RAMP_S))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """Poses at given times; the last pose is where the next piece begins and belongs to it."""
+
+    times: FloatArray  # (K,) [s]
+    roots: FloatArray  # (K, 3) [m]
+    wxyz: FloatArray  # (K, J, 4)
+    plants: FloatArray  # (K, 2, 3) x, z [m], yaw [rad] of left and right foot; NaN while in the air
+    is_anchor: BoolArray  # (K, 2) the foot that the pose is placed by
+    arrival: Velocity | None = None  # with which its own clip comes to the first pose, if it has a pose before
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last pose."""
+        return float(self.times[-1])
+
+    @property
+    def in_flight(self) -> BoolArray:
+        """Poses ``(K,)`` without a foot on the ground."""
+        return np.asarray(np.isnan(self.plants[:, :, 0]).all(axis=1), dtype=bool)
+
+    def rows(self, rows: slice | IntArray, times: FloatArray) -> Track:
+        """Some of the poses at other times."""
+        return Track(times, self.roots[rows], self.wxyz[rows], self.plants[rows], self.is_anchor[rows])
+
+    def velocity(self, frame: int) -> Velocity:
+        """From a pose to the next."""
+        if len(self.times) < 2:
+            return np.zeros(3), np.zeros((self.wxyz.shape[1], 3))
+        a, b = frame, frame + 1
+        span = max(float(self.times[b] - self.times[a]), 1e-9)
+        turned = (SO3(self.wxyz[a]).inverse() @ SO3(self.wxyz[b])).log()
+        return (self.roots[b] - self.roots[a]) / span, turned / span
+
+
+def joined(pieces: Sequence[Track]) -> tuple[Track, list[Cut]]:
+    """Pieces one after the other, each without its last pose but the last, and what jumps between them."""
+    cuts, rows, at, knots = list[Cut](), list[Track](), 0.0, 0
+    for piece, after in pairwise(pieces):
+        kept = len(piece.times) - 1
+        rows.append(piece.rows(slice(0, kept), at + piece.times[:kept]))
+        at, knots = at + piece.seconds, knots + kept
+        cuts.append(_cut(piece, after, knots))
+    rows.append(pieces[-1].rows(slice(None), at + pieces[-1].times))
+    return replace(_concatenated(rows), arrival=pieces[0].arrival), cuts
+
+
+def _cut(piece: Track, after: Track, knot: int) -> Cut:
+    """What jumps from the last pose of a piece to the first of the next; a single pose goes on as it came.
+
+    Speeds are those with which both come to that pose: where one clip goes on there is no jump.
+    """
+    turn = (SO3(piece.wxyz[-1]).inverse() @ SO3(after.wxyz[0])).log()
+    before = piece.velocity(-2)
+    ahead = after.arrival if after.arrival is not None else after.velocity(0) if len(after.times) > 1 else before
+    return Cut(knot, after.roots[0] - piece.roots[-1], turn, ahead[0] - before[0], ahead[1] - before[1])
+
+
+def still(pose: Track, seconds: float, rate_hz: float) -> Track:
+    """The last pose of a track, held."""
+    count = max(2, round(seconds * rate_hz) + 1)
+    return pose.rows(np.full(count, len(pose.times) - 1), np.linspace(0.0, seconds, count))
+
+
+def _concatenated(rows: Sequence[Track]) -> Track:
+    times, roots, wxyz, plants = (
+        np.concatenate([getattr(row, name) for row in rows]) for name in ("times", "roots", "wxyz", "plants")
+    )
+    return Track(times, roots, wxyz, plants, np.concatenate([row.is_anchor for row in rows]))
+
+
+def spread(track: Track, cuts: Sequence[Cut], fixed: FloatArray) -> Track:
+    r"""Spread jumps of pose and speed over some time before and after them, so that poses at ``fixed`` times [s] stay.
+
+    What is added on either side is :math:`s\,p(u) + v\,T q(u)` with :math:`u = |t| / T`: from the jump and its slope
+    at the cut to nothing at T, twice differentiable there. Both sides have a part of the jump as the room to the next
+    fixed time allows; flights are left as they are, since what falls shall fall freely.
+    """
+    roots, turns = track.roots.copy(), np.zeros((*track.wxyz.shape[:2], 3))
+    is_held = track.in_flight
+    for cut in cuts:
+        if not cut.is_none:
+            place, slope = _shares(track.times, is_held, cut, fixed)
+            roots += place[:, None] * cut.shift + slope[:, None] * cut.pace
+            turns += place[:, None, None] * cut.turn + slope[:, None, None] * cut.spin
+    return replace(track, roots=roots, wxyz=(SO3(track.wxyz) @ SO3.exp(turns)).wxyz)
+
+
+def _shares(times: FloatArray, is_held: BoolArray, cut: Cut, fixed: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What every pose ``(K,)`` gets of a jump of place, and of one of speed [s]."""
+    away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
+    before, after = _room(times, is_held, cut, fixed)
+    share = before / max(before + after, 1e-12)
+    place, slope = np.zeros_like(away), np.zeros_like(away)
+    for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
+        if reach > 0.0:
+            u = np.clip(np.abs(away[side]) / reach, 0.0, 1.0)
+            place[side] = part * fade(u)
+            slope[side] = part * np.sign(away[side]) * reach * surge(u)
+    return place, slope
+
+
+def _room(times: FloatArray, is_held: BoolArray, cut: Cut, fixed: FloatArray) -> tuple[float, float]:
+    """Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight.
+
+    None after it where the cut itself is fixed. A cut in the middle of a flight is spread over that flight.
+    """
+    here, reach = times[cut.knot], cut.ramp_s
+    marks = fixed - here
+    is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
+    before = min(reach, -float(marks[marks < -1e-6].max(initial=-reach)))
+    after = 0.0 if is_fixed else min(reach, float(marks[marks > 1e-6].min(initial=reach)))
+    landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
+    ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
+    ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
+    return (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
+
+
+def fade(u: FloatArray) -> FloatArray:
+    """From one at 0 to zero at 1, with no slope and no bend at either end."""
+    return 1.0 - u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+
+
+def surge(u: FloatArray) -> FloatArray:
+    """Zero at 0 and 1, slope one at 0, no slope at 1, no bend at either end."""
+    return u - u**3 * (6.0 - 8.0 * u + 3.0 * u * u)
