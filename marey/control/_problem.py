@@ -1,0 +1,77 @@
+"""The problem of one control step: which internal forces bring the figure nearest to what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+
+ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ControlProblem:
+    r"""Goals, mechanics and contacts of one step, as matrices.
+
+    .. math:: \min_{\mu}\ \tfrac12 v^T Q v + c^T v,\qquad
+              v = \arg\min_{Jv \ge b} \tfrac12 v^T M v - (f + A^T\mu)^T v
+
+    where A picks the coordinates that have actuators: all but the root's six. [Tournier2011]_ §14.2. Impulses, not
+    forces, so that bounds on the actuation are forces times the time step.
+    """
+
+    inertia: FloatArray  # (d, d) M, damping included
+    impulse: FloatArray  # (d,) f: momentum carried on, and what acts without actuation
+    rows: FloatArray  # (m, d) J
+    ends: FloatArray  # (m,) b
+    is_equal: BoolArray  # (m,) rows that hold exactly; their multipliers may have any sign
+    goal_matrix: FloatArray  # (d, d) Q
+    goal_vector: FloatArray  # (d,) c
+    strongest: FloatArray  # (k,) largest impulse of each actuator
+
+    def __post_init__(self) -> None:
+        d = np.asarray(self.impulse).size
+        m = np.asarray(self.ends).size
+        shapes = {
+            "inertia": (d, d),
+            "impulse": (d,),
+            "rows": (m, d),
+            "ends": (m,),
+            "goal_matrix": (d, d),
+            "goal_vector": (d,),
+            "strongest": (d - ROOT_SIZE,),
+        }
+        for name, shape in shapes.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), *shape, name=name))
+        object.__setattr__(self, "is_equal", frozen_bools(self.is_equal, m, name="is_equal"))
+        if d <= ROOT_SIZE or (self.strongest < 0.0).any():
+            raise InputError("there is no actuator, or one has a negative bound", "Give at least one mode, bounds >= 0")
+
+    @property
+    def num_actuators(self) -> int:
+        """How many coordinates have an actuator."""
+        return self.impulse.size - ROOT_SIZE
+
+    @cached_property
+    def free_velocity(self) -> FloatArray:
+        r"""Velocity ``(d,)`` without actuation and contacts, :math:`M^{-1} f`."""
+        return np.linalg.solve(self.inertia, self.impulse)
+
+    @cached_property
+    def response(self) -> FloatArray:
+        r"""Velocity per unit of each actuator and each multiplier, :math:`M^{-1}(A^T, J^T)`: ``(d, k + m)``."""
+        forces = np.concatenate([np.eye(self.impulse.size)[:, ROOT_SIZE:], self.rows.T], axis=1)
+        return np.linalg.solve(self.inertia, forces)
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
+        product = np.concatenate([self.response[ROOT_SIZE:], self.rows @ self.response])
+        return 0.5 * (product + product.T)
+
+    def goal(self, velocity: FloatArray) -> float:
+        """Value of the goals at a velocity."""
+        return float(0.5 * velocity @ self.goal_matrix @ velocity + self.goal_vector @ velocity)
