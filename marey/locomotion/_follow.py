@@ -10,6 +10,7 @@ import numpy as np
 from marey.base import BoolArray, InputError
 from marey.lie import SO3
 from marey.locomotion._engine import CONTACT_NAMES, Engine
+from marey.locomotion._follow_feet import settled
 from marey.locomotion._follow_plan import SWAY_M, Itinerary, plan_sketch
 from marey.locomotion._follow_scene import check_sketch
 from marey.locomotion._model import LocomotionModel
@@ -106,7 +107,7 @@ def walk_sketch(
         engine = _at_start(sketch, model, options)
         share = _run_share(engine, speed, str(options.get("scaling", "froude"))) if run is None else run
         plan = plan_sketch(engine, sketch, speed_mps=speed, sway_m=sway)
-        motion = _stepped(_turned(engine, plan, options), plan, speed, share, rate_hz)
+        motion = settled(_stepped(_turned(engine, plan, options), plan, speed, share, rate_hz))
         off = farthest(motion.root_positions[:, [0, 2]], plan.line)
         excess = off - 0.5 * sketch.corridor_m
         if excess <= 0.0:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.kinematics._plants import runs
 from marey.locomotion._plant_arrays import FEET, leg_arrays
 from marey.locomotion._plant_schedule import effector_flags, standing_place
-from marey.motion import Motion, with_contacts
+from marey.motion import Motion, runs, with_contacts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

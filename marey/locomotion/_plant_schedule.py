@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics._plants import Floor, runs
+from marey.kinematics._plants import Floor
 from marey.locomotion._plant_arrays import EFFECTOR_POINTS, FAR_S, Legs
-from marey.motion import Contacts
+from marey.motion import Contacts, runs
 
 BRIDGED_S: Final = 0.06  # [s] shorter gaps between two contacts of a point are flicker of the detector
 SHORTEST_S: Final = 0.05  # [s] shorter contacts are not plants

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import Motion, contact_positions, with_contacts
+from marey.motion import Motion, contact_positions, runs, with_contacts
 from marey.skeleton import contact_points
 from marey.world import Sketch, World
 
@@ -23,7 +23,8 @@ class SketchCheck:
     off_corridor_m: float  # [m] farthest that the root is outside the corridor; 0 inside, or without a path
     slide_mm: float  # [mm] farthest that a point in contact moves in one frame
     penetration_mm: float  # [mm] deepest that a sole is under the ground
-    wet_plants: int  # plants in a river, on no stone
+    wet_plants: int  # contacts of heels and toes that are in a river, on no stone, at any frame
+    wet_mm: float = 0.0  # [mm] deepest of them from the bank
     reaches_m: tuple[float, ...] = ()  # [m] hand from what it picks up or where it puts it down
 
     def to_json(self) -> dict[str, Any]:
@@ -52,6 +53,7 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     ground = motion.root_positions[:, [0, 2]]
     steps = np.linalg.norm(np.diff(points[:, :, [0, 2]], axis=0), axis=-1)
     off_path = farthest_off(sketch, ground)
+    wet = _wet_plants(sketch.world, points[:, :, [0, 2]], active)
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
     return SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
@@ -59,7 +61,8 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         off_corridor_m=max(0.0, off_path - 0.5 * sketch.corridor_m),
         slide_mm=1000.0 * float(steps[active[1:] & active[:-1]].max(initial=0.0)),
         penetration_mm=1000.0 * max(0.0, -float(soles.min(initial=0.0))),
-        wet_plants=_wet_plants(sketch.world, points, active),
+        wet_plants=len(wet),
+        wet_mm=1000.0 * max(wet, default=0.0),
         reaches_m=tuple(reaches_m),
     )
 
@@ -76,20 +79,23 @@ def farthest_off(sketch: Sketch, ground: FloatArray) -> float:
     return max(away)
 
 
-def _wet_plants(world: World, points: FloatArray, active: BoolArray) -> int:
-    """Contacts that begin in water; each counts once."""
+def _wet_plants(world: World, places: FloatArray, active: BoolArray) -> list[float]:
+    """Of each contact that is in water, how far [m] from the bank."""
     if not world.rivers:
-        return 0
-    begins = active & ~np.concatenate([np.zeros_like(active[:1]), active[:-1]])
-    return sum(_is_wet(world, place) for place in points[begins][:, [0, 2]])
+        return []
+    depths = [
+        max(_depth(world, place) for place in places[start:stop, k])
+        for k in range(active.shape[1]) for start, stop in runs(active[:, k])
+    ]  # fmt: skip
+    return [depth for depth in depths if depth > 1e-9]
 
 
-def _is_wet(world: World, place: FloatArray) -> bool:
+def _depth(world: World, place: FloatArray) -> float:
+    """How far [m] a place is in water; 0 on stones and on land."""
     if any(np.hypot(*(place - np.array(stone.position))) <= stone.radius_m for stone in world.stones):
-        return False
-    return any(
-        _segment_distance(place, np.array(r.start), np.array(r.end)) < 0.5 * r.width_m - 1e-9 for r in world.rivers
-    )
+        return 0.0
+    away = [0.5 * r.width_m - _segment_distance(place, np.array(r.start), np.array(r.end)) for r in world.rivers]
+    return max(0.0, *away)
 
 
 def _segment_distance(place: FloatArray, start: FloatArray, end: FloatArray) -> float:

@@ -1,0 +1,148 @@
+"""The shipped sketches by every engine: what was proved, how soon, and what the motion is worth.
+
+``python benchmarks/study_sketches.py [NAME...] [--budget S] [--engines graph-1,graph-2,locomotion,spacetime]
+[--graph FILE] [--strips FOLDER]`` prints one row for each sketch and engine, on the shipped graph by default, and the
+medians that README and issue ask for. ``graph-1`` and ``graph-2`` are the graph with k = 1 and k = 2. An engine that
+refuses a sketch says why, below the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from marey.base import MareyError
+from marey.graph import MotionGraph, load_graph
+from marey.picture import film_strip, save_image
+from marey.pipeline import SynthesisResult, synthesize
+from marey.samples import demo_graph, sketch_file, sketch_names
+from marey.world import Sketch, load_sketch
+
+ENGINES = ("graph-1", "graph-2", "locomotion", "spacetime")
+HEAD = (
+    f"{'sketch':20s} {'engine':11s} {'status':10s} {'first':>6s} {'eps':>5s} {'cost':>7s} {'expand':>8s} {'took':>6s} "
+    f"{'motion':>6s} {'slide':>6s} {'out':>5s} {'wet':>4s} {'under':>6s} {'hand':>6s} {'goal':>5s} {'valid':>6s}"
+)
+UNITS = (
+    f"{'':20s} {'':11s} {'':10s} {'s':>6s} {'':>5s} {'':>7s} {'':>8s} {'s':>6s} {'s':>6s} {'mm/f':>6s} {'cm':>5s} "
+    f"{'mm':>4s} {'mm':>6s} {'mm':>6s} {'cm':>5s} {'%':>6s}"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sketch by one engine."""
+
+    sketch: str
+    engine: str
+    result: SynthesisResult | None
+    took_s: float
+    refusal: str = ""
+
+    @property
+    def first_s(self) -> float:
+        """Time [s] to the first way; nan for engines that do not search."""
+        search = None if self.result is None else self.result.search
+        return search.history[0].seconds if search is not None and search.history else np.nan
+
+    @property
+    def epsilon(self) -> float:
+        """What was proved; nan without a search."""
+        search = None if self.result is None else self.result.search
+        return search.epsilon if search is not None and search.is_solved else np.nan
+
+    @property
+    def holds(self) -> bool:
+        """Whether the motion keeps all bars: 2 mm of slide, 1 cm of corridor, no water, 5 mm of ground, 1 mm of reach."""
+        errors = None if self.result is None else self.result.errors
+        if errors is None:
+            return False
+        near = max(errors.reaches_m, default=0.0) <= 0.001
+        low = errors.slide_mm <= 2.0 and errors.penetration_mm <= 5.0
+        return near and low and errors.off_corridor_m <= 0.01 and errors.wet_plants == 0
+
+    def row(self) -> str:
+        """A line of the table."""
+        result = self.result
+        if result is None or result.motion is None or result.errors is None:
+            status = "REFUSED" if result is None else result.status
+            return f"{self.sketch:20s} {self.engine:11s} {status:10s}"
+        search, errors = result.search, result.errors
+        cost, expansions = (np.nan, 0) if search is None else (search.cost, search.expansions)
+        hand = 1000.0 * max(errors.reaches_m) if errors.reaches_m else np.nan
+        valid = np.nan if result.validity is None else 100.0 * result.validity.valid_fraction
+        return (
+            f"{self.sketch:20s} {self.engine:11s} {result.status:10s} {self.first_s:6.2f} {self.epsilon:5.2f} {cost:7.2f} "
+            f"{expansions:8d} {self.took_s:6.1f} {result.motion.duration_s:6.1f} {errors.slide_mm:6.2f} "
+            f"{100.0 * errors.off_corridor_m:5.1f} {errors.wet_mm:4.0f} {errors.penetration_mm:6.2f} {hand:6.2f} "
+            f"{100.0 * errors.goal_m:5.0f} {valid:6.1f}{'' if self.holds else '  <-'}"
+        )
+
+
+def run_one(sketch: Sketch, engine: str, graph: MotionGraph, budget_s: float) -> Run:
+    """Synthesise once; a refusal is an answer."""
+    name, _, k = engine.partition("-")
+    options = {"graph": graph, "k": int(k), "budget_s": budget_s} if name == "graph" else {}
+    begin = time.perf_counter()
+    try:
+        result = synthesize(sketch, name, **options)
+    except MareyError as error:
+        return Run(sketch.name, engine, None, time.perf_counter() - begin, str(error))
+    return Run(sketch.name, engine, result, time.perf_counter() - begin, result.advice)
+
+
+def summary(runs: list[Run]) -> list[str]:
+    """Medians of the search and how many motions keep the bars."""
+    lines: list[str] = []
+    for engine in dict.fromkeys(run.engine for run in runs):
+        own = [run for run in runs if run.engine == engine]
+        made = [run for run in own if run.result is not None and run.result.motion is not None]
+        firsts, proved = [run.first_s for run in made], [run.epsilon for run in made]
+        text = f"{engine}: {len(made)} of {len(own)} have a motion, {sum(run.holds for run in made)} keep all bars"
+        if made and np.isfinite(firsts).any():
+            text += f"; first way {np.nanmedian(firsts):.2f} s, eps {np.nanmedian(proved):.2f} (medians), "
+            text += f"{sum(e <= 1.0 + 1e-9 for e in proved)} proved the best"
+        elif made:
+            text += f"; {median(run.took_s for run in made):.2f} s each (median)"
+        lines.append(text)
+    return lines
+
+
+def main() -> None:
+    """Run the study."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="sketches; all shipped ones by default")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds of search")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--graph", help="graph file; the shipped clips' by default")
+    parser.add_argument("--strips", help="folder for film strips")
+    given = parser.parse_args()
+    graph = demo_graph() if given.graph is None else load_graph(given.graph)
+    warm = load_sketch(sketch_file("pick"))
+    for engine in given.engines.split(","):
+        run_one(warm, engine, graph, 0.2)
+    runs: list[Run] = []
+    print(HEAD, UNITS, sep="\n", flush=True)
+    for name in given.names or sketch_names():
+        sketch = load_sketch(sketch_file(name))
+        for engine in given.engines.split(","):
+            runs.append(run_one(sketch, engine, graph, given.budget))
+            print(runs[-1].row(), flush=True)
+            motion = None if runs[-1].result is None else runs[-1].result.motion
+            if given.strips is not None and motion is not None:
+                Path(given.strips).mkdir(parents=True, exist_ok=True)
+                save_image(film_strip(motion, count=14), Path(given.strips) / f"{name}-{engine}.png")
+    print()
+    print(*summary(runs), sep="\n")
+    for run in runs:
+        if run.refusal:
+            print(f"{run.sketch}, {run.engine}: {run.refusal}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Feet of a walked sketch: heels pivot where they strike, contacts say only what stays in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from marey.locomotion._follow import _at_start, _stepped, _turned  # the motion before its feet are settled
+from marey.locomotion._follow_feet import settled
+from marey.locomotion._follow_plan import plan_sketch
+from marey.motion import Motion, contact_positions, slide_mm
+from marey.world import Path, Sketch, Stand
+
+SKETCH = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.3, 3.0)), Path(np.array([[0.0, 0.0], [0.0, 1.5], [0.3, 3.0]])))
+
+
+@pytest.fixture(scope="module")
+def raw() -> Motion:
+    engine = _at_start(SKETCH, None, {})
+    plan = plan_sketch(engine, SKETCH, speed_mps=1.2)
+    return _stepped(_turned(engine, plan, {}), plan, 1.2, 0.0, 60.0)
+
+
+@pytest.fixture(scope="module")
+def clean(raw: Motion) -> Motion:
+    return settled(raw)
+
+
+def test_heels_slide_until_they_are_settled(raw, clean):
+    assert slide_mm(raw).max() > 4.0
+    assert slide_mm(clean).max() <= 2.0
+
+
+def test_contacts_that_stay_are_kept(raw, clean):
+    assert raw.contacts is not None
+    assert clean.contacts is not None
+    assert clean.contacts.active.sum() > 0.98 * raw.contacts.active.sum()
+    assert not (clean.contacts.active & ~raw.contacts.active).any()
+
+
+def test_only_legs_move_and_by_little(raw, clean):
+    np.testing.assert_array_equal(clean.root_positions, raw.root_positions)
+    moved = np.linalg.norm(clean.joint_positions() - raw.joint_positions(), axis=-1)
+    assert moved.max() < 0.03
+    above = [j for j, name in enumerate(raw.skeleton.names) if not any(p in name for p in ("knee", "ankle", "foot"))]
+    np.testing.assert_allclose(moved[:, above], 0.0, atol=1e-9)
+
+
+def test_flat_feet_stay_where_they_were(raw, clean):
+    assert raw.contacts is not None
+    for side in ("left", "right"):
+        flat = raw.contacts.track(f"{side}_heel") & raw.contacts.track(f"{side}_toe")
+        ankle = raw.skeleton.index(f"{side}_ankle")
+        moved = np.linalg.norm(clean.joint_positions()[flat, ankle] - raw.joint_positions()[flat, ankle], axis=-1)
+        assert moved.max() < 1e-6
+
+
+def test_no_sole_goes_under_the_ground(clean):
+    assert contact_positions(clean)[:, :4, 1].min() > -1e-3
