@@ -58,7 +58,7 @@ class Run:
 
     @property
     def holds(self) -> bool:
-        """Whether the motion keeps all bars: 2 mm of slide, 1 cm of corridor, no water, 5 mm of ground, 1 mm of reach."""
+        """Whether the motion keeps all bars: 2 mm of slide, 1 cm of corridor, dry, 5 mm of ground, 1 mm of reach."""
         errors = None if self.result is None else self.result.errors
         if errors is None:
             return False
@@ -77,8 +77,8 @@ class Run:
         hand = 1000.0 * max(errors.reaches_m) if errors.reaches_m else np.nan
         valid = np.nan if result.validity is None else 100.0 * result.validity.valid_fraction
         return (
-            f"{self.sketch:20s} {self.engine:11s} {result.status:10s} {self.first_s:6.2f} {self.epsilon:5.2f} {cost:7.2f} "
-            f"{expansions:8d} {self.took_s:6.1f} {result.motion.duration_s:6.1f} {errors.slide_mm:6.2f} "
+            f"{self.sketch:20s} {self.engine:11s} {result.status:10s} {self.first_s:6.2f} {self.epsilon:5.2f} "
+            f"{cost:7.2f} {expansions:8d} {self.took_s:6.1f} {result.motion.duration_s:6.1f} {errors.slide_mm:6.2f} "
             f"{100.0 * errors.off_corridor_m:5.1f} {errors.wet_mm:4.0f} {errors.penetration_mm:6.2f} {hand:6.2f} "
             f"{100.0 * errors.goal_m:5.0f} {valid:6.1f}{'' if self.holds else '  <-'}"
         )

@@ -1,4 +1,4 @@
-"""`marey demo`: from a shipped clip to a folder of results, with the figures measured on the way."""
+"""`marey demo`: a shipped sketch becomes a motion, and the motion a folder of results, with the figures measured."""
 
 from __future__ import annotations
 
@@ -9,59 +9,89 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli._common import progress_bar
+from marey.cli._common import progress_bar, remark
 
 if TYPE_CHECKING:
     from marey.motion import Motion
 
-NUM_STEPS = 6
+NUM_STEPS = 7
 DEMO_STATURE_M = 1.60  # the shipped clips were made for 1.75 m
+SEARCH_S = 3.0  # [s] of search
 
 
 def demo(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder to write.")] = "demo",
-    sample: Annotated[str, typer.Option(help="Shipped script or clip: walk, leap, stroll, run, jump, ...")] = "walk",
+    sample: Annotated[str, typer.Option(help="Shipped sketch, script or clip: pick, slalom, walk, leap, ...")] = "pick",
 ) -> None:
     """Run the main job on what is shipped and write a folder.
 
-    Walk as a script says, or load a clip; check, retarget, find contacts; write GLB, BVH, film strip, text report.
+    Synthesise the motion of a sketch from clips that the walking engine makes (or walk as a script says, or load a
+    clip); check, retarget, find contacts; write GLB, BVH, film strip, text report.
     """
     with progress_bar("demo") as progress:
-        report = run_demo(_sample(sample), Path(out), lambda done: progress(done, NUM_STEPS))
+        motion, lines = _sample(sample)
+        progress(1, NUM_STEPS)
+        report = run_demo(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines)
     typer.echo(report, nl=False)
 
 
-def _sample(name: str) -> Motion:
-    """The motion of a shipped script, or else a shipped clip."""
+def _sample(name: str) -> tuple[Motion, list[str]]:
+    """The motion of a shipped sketch, with lines for the report; of a shipped script; or else a shipped clip."""
     from marey import samples
 
+    if name in samples.sketch_names():
+        return _synthesised(name)
     if name not in samples.script_names():
-        return samples.load(name)
+        return samples.load(name), []
     from marey.locomotion import load_script
 
-    return load_script(samples.script_file(name)).render()
+    return load_script(samples.script_file(name)).render(), []
 
 
-def run_demo(motion: Motion, folder: Path, progress: Callable[[int], None] = lambda done: None) -> str:
+def _synthesised(name: str) -> tuple[Motion, list[str]]:
+    """What `marey synth` makes of a shipped sketch."""
+    from dataclasses import replace
+
+    from marey.base import InputError
+    from marey.cli._demo_ahead import compiled_ahead
+    from marey.pipeline import synthesize
+    from marey.samples import demo_graph, sketch_file
+    from marey.world import load_sketch
+
+    sketch = load_sketch(sketch_file(name))
+    with compiled_ahead(remark):
+        graph = demo_graph()
+    result = synthesize(sketch, graph=graph, budget_s=SEARCH_S)
+    if result.motion is None:
+        raise InputError(f"no motion for '{name}', {result.status}", result.advice)
+    states, edges = len(graph.arrays.kind), len(graph.arrays.target)
+    lines = [f"graph      {states} states, {edges} edges, of {graph.size.poses} poses"]
+    lines.append(f"sketch     {name}: {result.sentence}")
+    return replace(result.motion, name=name), lines
+
+
+def run_demo(
+    motion: Motion, folder: Path, progress: Callable[[int], None] = lambda done: None, made: list[str] | None = None
+) -> str:
     """Do the steps of the demo on a motion; write ``folder`` and return the text of its report."""
     from marey.io import save
     from marey.picture import film_strip, save_image
 
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"marey demo: {motion.name}", "", *_check_lines(motion)]
-    progress(1)
-    human, sentence = _as_human(motion)
+    lines = [f"marey demo: {motion.name}", "", *(made or []), *_check_lines(motion)]
     progress(2)
+    human, sentence = _as_human(motion)
+    progress(3)
     human, contact_lines = _contact_lines(human)
     lines += [sentence, *contact_lines]
-    progress(3)
-    for done, suffix in ((4, "glb"), (5, "bvh")):
+    progress(4)
+    for done, suffix in ((5, "glb"), (6, "bvh")):
         file = folder / f"{motion.name}.{suffix}"
         save(human, file)
         lines.append(_round_trip_line(human, file))
         progress(done)
     save_image(film_strip(human), folder / "strip.png")
-    progress(6)
+    progress(NUM_STEPS)
     lines.append(f"wrote      {folder / 'strip.png'}: a film strip")
     report = "\n".join([*lines, ""])
     (folder / "report.txt").write_text(report, encoding="utf-8")

@@ -1,7 +1,7 @@
 """Clips and problems for a machine that has nothing else."""
 
 from marey.samples._clips import demo_clips, demo_picks
-from marey.samples._demo_graph import DEMO_SETTINGS, demo_graph
+from marey.samples._demo_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples._found import load, names
 from marey.samples._gaits import jump, run, walk
 from marey.samples._picks import pick_up
@@ -13,6 +13,7 @@ __all__ = [
     "DEMO_SETTINGS",
     "demo_clips",
     "demo_graph",
+    "demo_graph_file",
     "demo_picks",
     "jump",
     "jump_problem",

@@ -40,7 +40,7 @@ def demo_graph(
     from marey.graph import build, load_graph
     from marey.samples._clips import demo_clips
 
-    file = Path(cache_folder() if folder is None else folder) / f"demo-graph-{_version()}.safetensors"
+    file = demo_graph_file(folder)
     if file.is_file():
         try:
             return load_graph(file)
@@ -49,6 +49,11 @@ def demo_graph(
     graph = build(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
     _keep(graph, file)
     return graph
+
+
+def demo_graph_file(folder: str | Path | None = None) -> Path:
+    """Where the graph of this version of marey is kept, whether it was made already or not."""
+    return Path(cache_folder() if folder is None else folder) / f"demo-graph-{_version()}.safetensors"
 
 
 def cache_folder() -> Path:

@@ -1,0 +1,68 @@
+"""Compiling ahead: on a machine that has not run the demo before, a second process compiles what will be needed next.
+
+Kernels are compiled when first called and kept. While clips are being made here, the second process builds a graph of
+one small clip, searches it, rebuilds, checks and draws a motion, so that these find their kernels ready.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+LONGEST_S = 300.0  # [s] to wait for a process that only helps
+
+
+@contextmanager
+def compiled_ahead(say: Callable[[str], None]) -> Generator[None]:
+    """While the body makes the demo graph, compile in another process; nothing to do where the graph is kept."""
+    from marey.samples import demo_graph_file
+
+    if demo_graph_file().is_file():
+        yield
+        return
+    say("first run: compiling and making the demo graph, about a minute; both are kept")
+    helper = _started() if (os.cpu_count() or 1) > 1 else None
+    try:
+        yield
+        if helper is not None:
+            helper.wait(LONGEST_S)
+    except subprocess.TimeoutExpired:
+        pass  # the kernels are compiled here, then
+    finally:
+        if helper is not None:
+            helper.kill()
+            helper.wait()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-P", "-m", "marey.cli._demo_ahead"]
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, **quiet)
+
+
+def compile_all() -> None:
+    """Do everything once, on one walk."""
+    from marey.graph import build
+    from marey.kinematics import PointTask, solve_ik
+    from marey.picture import film_strip
+    from marey.pipeline import synthesize
+    from marey.samples import walk
+    from marey.world import Path as Way
+    from marey.world import Sketch, Stand
+
+    graph = build([walk()], mirror=True)
+    way = Way([[0.0, 0.0], [0.0, 2.0]])
+    sketch = Sketch(Stand((0.0, 0.0)), Stand((0.0, 2.0), tolerance_m=0.5), way, corridor_m=2.0)
+    result = synthesize(sketch, "graph", graph=graph, budget_s=1.0)
+    reach = PointTask("right_wrist", target_world=(0.3, 1.0, 0.3))
+    solve_ik(walk().skeleton, [reach], start=walk()[0], root="fixed", frozen_joints=[1], on_failure="return")
+    film_strip(walk() if result.motion is None else result.motion, width=320, count=2)
+
+
+if __name__ == "__main__":
+    compile_all()
