@@ -9,6 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.blending import BlendRule, Poses, Source, blend_sources
+from marey.graph._compact import step_cost
 from marey.graph._database import Database
 from marey.graph._events import PICKED
 from marey.graph._graph import GraphArrays, MotionGraph
@@ -66,6 +67,17 @@ def blended_paths(graph: MotionGraph, first: IntArray, second: IntArray, weights
     """Places of the root ``(M, W, SAMPLES, 2)`` [m] along blended edges, in the frame of the anchor."""
     w = np.asarray(weights, dtype=np.float64)[None, :, None, None]
     return w * graph.arrays.path[first][:, None] + (1.0 - w) * graph.arrays.path[second][:, None]
+
+
+def blended_flights(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
+    """Lengths and rises ``(M, W, 2)`` [m] of blended flights; zero where one of the two is none.
+
+    Both are linear in the weight: centres of mass are blended, and squares of durations ([Safonova2006]_ §5.2).
+    """
+    a, b = graph.arrays.flight[first], graph.arrays.flight[second]
+    w = np.asarray(weights, dtype=np.float64)[None, :, None]
+    both = ((a[:, 0] > 0.0) & (b[:, 0] > 0.0))[:, None, None]
+    return np.where(both, w * a[:, None] + (1.0 - w) * b[:, None], 0.0)
 
 
 def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
@@ -159,34 +171,41 @@ class Partners:
         return np.isin(first * count + second, source * count + self.partner)
 
 
-def find_partners(graph: MotionGraph, metric: Metric | None = None) -> Partners:
+def state_distances(graph: MotionGraph, metric: Metric | None = None) -> FloatArray:
+    """Squared distances ``(N, N)`` of the first poses of states; infinite where contacts differ."""
+    kind = graph.arrays.kind
+    metric = Metric(graph.database, graph.settings) if metric is None else metric
+    poses = graph.database.phases.start[np.array([own[0] for own in graph.members])]
+    found = np.full((graph.num_states, graph.num_states), np.inf)
+    for one in np.unique(kind):
+        own = np.flatnonzero(kind == one)
+        D = metric.between(poses[own], poses[own])
+        found[np.ix_(own, own)] = np.maximum(0.5 * (D + D.T), 0.0)
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def gap_price(graph: MotionGraph) -> float:
+    """Cost of a gap between two poses, for each unit of their squared distance: that of gaps between merged states."""
+    step = step_cost(graph.database, graph.settings)
+    return graph.settings.transition_weight * step / graph.transitions.scale
+
+
+def find_partners(graph: MotionGraph, distance: FloatArray | None = None) -> Partners:
     """States of one class whose first poses are alike enough to be blended.
 
     The limit is ``pair_limit`` thresholds, near an event ``event_pair_limit``; picks of one hand and class are always
     partners, for what they are blended for is that they differ.
     """
-    settings, database, arrays = graph.settings, graph.database, graph.arrays
-    metric = Metric(database, settings) if metric is None else metric
+    settings, arrays = graph.settings, graph.arrays
+    D = state_distances(graph) if distance is None else distance
     near = near_event(arrays, NEAR)
-    poses = database.phases.start[np.array([own[0] for own in graph.members])]
-    rows: list[IntArray] = []
-    for state in range(graph.num_states):
-        own = np.flatnonzero(arrays.kind == arrays.kind[state])
-        D = metric.between(poses[state : state + 1], poses[own])[0]
-        wide = near[own] & near[state]
-        limit = np.where(wide, settings.event_pair_limit, settings.pair_limit) * graph.transitions.threshold
-        is_pick = any(name.startswith(PICKED) for name in database.classes[int(arrays.kind[state])])
-        rows.append(own[(limit >= D) | is_pick | (own == state)])
-    first = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    return _symmetric(Partners(first, np.concatenate(rows), near))
-
-
-def _symmetric(partners: Partners) -> Partners:
-    """Partners of one another; rounding may have let one side in only."""
-    count = len(partners.first) - 1
-    source = np.repeat(np.arange(count), np.diff(partners.first))
-    key = np.unique(np.concatenate([source * count + partners.partner, partners.partner * count + source]))
-    return Partners(np.searchsorted(key // count, np.arange(count + 1)), key % count, partners.is_near)
+    limit = np.where(near[:, None] & near[None], settings.event_pair_limit, settings.pair_limit)
+    picks = np.array([any(name.startswith(PICKED) for name in planted) for planted in graph.database.classes])
+    good = (limit * graph.transitions.threshold >= D) | (picks[arrays.kind][:, None] & np.isfinite(D))
+    np.fill_diagonal(good, val=True)
+    state, partner = np.nonzero(good)
+    return Partners(np.searchsorted(state, np.arange(graph.num_states + 1)), partner, near)
 
 
 def near_event(arrays: GraphArrays, edges: int) -> BoolArray:

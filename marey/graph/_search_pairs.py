@@ -1,27 +1,43 @@
 """The graph of blends near events: states (A, C, w), edges that are pairs of edges, beside all that is not blended.
 
-A way leaves a state along two of its edges at once, keeps its weight while it is blended, and comes back to one state
-([Safonova2006]_ F21). Both ends of a blend are one pose, so no planted foot moves when the weight changes there.
+A way goes over to a blend at a state A in one of two manners ([Safonova2006]_ F21). Along two edges of A itself: both
+begin with one pose. Or along one edge of A and one of a state C of its class: the pose jumps by the part 1 - w of what
+A and C differ by, and that gap is paid for as the gaps between merged states are. It comes back likewise. In between
+it keeps its weight, so no planted foot moves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph._ara import Roads
-from marey.graph._graph import MotionGraph
+from marey.graph._graph import FLIGHT, PICK_LEFT, PICK_RIGHT, MotionGraph
 from marey.graph._heuristics import diverse_first
-from marey.graph._pairs import Partners, blended_costs, blended_deltas, blended_hands, blended_paths, find_partners
+from marey.graph._pairs import (
+    Partners,
+    blended_costs,
+    blended_deltas,
+    blended_flights,
+    blended_hands,
+    blended_paths,
+    blended_seconds,
+    find_partners,
+    gap_price,
+    state_distances,
+)
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
-FORKS: Final = (24, 10, 6)  # pairs of edges from or to one state, kept for each pair, by how far from the event
-LINKS: Final = (12, 4, 0)  # and of pairs of edges between pairs
-MAX_RATIO: Final = 1.6  # of the durations of two blended edges
-EVENTS: Final = (1, 2)
+WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
+KEPT: Final = (24, 12, 6)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+CHEAP: Final = 5  # edges of a state that are kept besides those that differ
+MAX_STRETCH: Final = 1.4  # by which a blended edge may last longer or shorter than the one with the greater weight
+MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may differ: momentum would jump (F32)
+GAP: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
+PICKS: Final = (PICK_LEFT, PICK_RIGHT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,50 +49,59 @@ class Blends:
     weight: FloatArray  # (E,)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Links:
-    """Pairs of edges (a, c) from one pair of states to another; states alone are pairs of equals."""
+class _Links(NamedTuple):
+    """Pairs of edges (a, c), the states that they leave (A, C) and reach (B, D), and pairs of states that are nodes."""
 
-    a: IntArray
-    c: IntArray
+    a: IntArray  # (L,)
+    c: IntArray  # (L,)
+    ends: IntArray  # (L, 4) A, C, B, D
+    nodes: IntArray  # (P, 2) rising
+
+
+class _Rows(NamedTuple):
+    """Blended edges between numbered states; ``gap`` is what they cost besides."""
+
+    link: IntArray  # (R,) number of the pair of edges
+    weight: IntArray  # (R,) number of the weight
+    begin: IntArray  # (R,)
+    finish: IntArray  # (R,)
+    gap: FloatArray  # (R,) squared distance
 
 
 def lay_out_pairs(graph: MotionGraph, roads: Roads) -> tuple[Roads, FloatArray, Blends]:
-    """All edges of a graph, and blends of two within some edges of a pick.
+    """All edges of a graph, and blends of two within some edges of a pick or a flight.
 
     Returns:
         Roads, their arc lengths ``(E,)`` [m], and what is blended.
     """
-    partners = find_partners(graph)
-    links = _gather(graph, roads, partners)
-    return _unroll(graph, roads, links)
+    distance = state_distances(graph)
+    links = _gather(graph, roads, find_partners(graph, distance))
+    return _laid(graph, roads, links, _rows(graph, links, distance))
 
 
 def _gather(graph: MotionGraph, roads: Roads, partners: Partners) -> _Links:
-    """Pairs of edges up to some edges before and after pairs of events."""
+    """Pairs of edges up to some edges before and after pairs of events, and the pairs of states between them."""
     count = graph.num_states
     source = np.repeat(np.arange(count), np.diff(roads.first))
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
-    events = _event_pairs(graph, partners)
-    allowed = _allowed(partners)
-    found: list[IntArray] = []
+    events, allowed = _event_pairs(graph, partners), _allowed(partners)
+    nodes, found = _as_set(events), list[IntArray]()
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
-        frontier, known = events, _as_set(events)
-        for forks, links in zip(FORKS, LINKS, strict=True):
-            kept = [_around(graph, pair, order, first, end, allowed, forks, links) for pair in frontier]
-            if not kept:
+        frontier = events
+        for kept in KEPT:
+            around = [_around(graph, pair, order, first, end, kept) for pair in frontier]
+            if not around:
                 break
-            edges = np.concatenate(kept)
+            edges = np.concatenate(around)
             found.append(edges)
             ends = np.sort(end[edges], axis=1)
-            ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
-            fresh = sorted(_as_set(ends) - known)
+            fresh = sorted(_as_set(ends[allowed[ends[:, 0], ends[:, 1]] & (ends[:, 0] != ends[:, 1])]) - nodes)
             frontier = np.array(fresh, dtype=np.int64).reshape(-1, 2)
-            known.update(fresh)
-    edges = np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
-    edges = np.unique(np.where((_swapped(edges, source, roads.target))[:, None], edges[:, ::-1], edges), axis=0)
-    return _Links(edges[:, 0], edges[:, 1])
+            nodes.update(fresh)
+    edges = np.unique(np.concatenate(found), axis=0) if found else np.zeros((0, 2), dtype=np.int64)
+    ends = np.concatenate([source[edges], roads.target[edges]], axis=1)
+    return _Links(edges[:, 0], edges[:, 1], ends, np.array(sorted(nodes), dtype=np.int64).reshape(-1, 2))
 
 
 def _as_set(pairs: IntArray) -> set[tuple[int, int]]:
@@ -91,112 +116,115 @@ def _allowed(partners: Partners) -> BoolArray:
     return found
 
 
-def _swapped(edges: IntArray, source: IntArray, target: IntArray) -> BoolArray:
-    """Pairs whose states are not in rising order, at their source, else at their target."""
-    s, t = source[edges], target[edges]
-    return np.where(s[:, 0] != s[:, 1], s[:, 0] > s[:, 1], t[:, 0] > t[:, 1])
-
-
 def _event_pairs(graph: MotionGraph, partners: Partners) -> IntArray:
-    """Pairs of picks of one class ``(n, 2)``."""
-    events = np.flatnonzero(np.isin(graph.arrays.event, EVENTS))
+    """Pairs of picks, and of flights, of one class ``(n, 2)``."""
+    events = np.flatnonzero(np.isin(graph.arrays.event, (*PICKS, FLIGHT)))
     pairs = [(int(s), int(p)) for s in events for p in partners.of(int(s)) if s < p]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _around(
-    graph: MotionGraph,
-    pair: IntArray,
-    order: IntArray,
-    first: IntArray,
-    end: IntArray,
-    allowed: BoolArray,
-    forks: int,
-    links: int,
-) -> IntArray:
-    """The cheapest pairs of edges ``(n, 2)`` that reach (or leave) a pair of states from one state, and from two."""
+def _around(graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, kept: int) -> IntArray:
+    """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state, and from two."""
+    arrays = graph.arrays
     own = [order[first[s] : first[s + 1]] for s in pair]
     a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
-    arrays = graph.arrays
-    T = arrays.seconds
-    good = (arrays.kind[end[a]] == arrays.kind[end[c]]) & (np.abs(np.log(T[a] / T[c])) <= np.log(MAX_RATIO))
-    a, c = a[good], c[good]
-    cost = arrays.cost[a] + arrays.cost[c]
-    same = end[a] == end[c]
-    apart = ~same & allowed[end[a], end[c]] if links else np.zeros(len(a), dtype=bool)
-    kept = [np.flatnonzero(which)[np.argsort(cost[which], kind="stable")][:limit]
-            for which, limit in ((same, forks), (apart, links))]  # fmt: skip
-    chosen = np.concatenate(kept)
+    good = arrays.kind[end[a]] == arrays.kind[end[c]]
+    flies = (arrays.flight[a, 0] > 0.0) | (arrays.flight[c, 0] > 0.0)
+    turn = np.abs((arrays.delta[a, 2] - arrays.delta[c, 2] + np.pi) % (2.0 * np.pi) - np.pi)
+    a, c = a[good & ~(flies & (turn > MAX_TURN))], c[good & ~(flies & (turn > MAX_TURN))]
+    cost, same = arrays.cost[a] + arrays.cost[c], end[a] == end[c]
+    best = [np.flatnonzero(which)[np.argsort(cost[which], kind="stable")][:kept] for which in (same, ~same)]
+    chosen = np.concatenate(best)
     return np.stack([a[chosen], c[chosen]], axis=1)
 
 
-def _unroll(graph: MotionGraph, roads: Roads, links: _Links) -> tuple[Roads, FloatArray, Blends]:
-    """Number the states (A, C, w) and write their edges after those of the graph."""
-    count, edges = graph.num_states, len(roads.target)
-    source = np.repeat(np.arange(count), np.diff(roads.first))
-    weights: FloatArray = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
-    W = len(weights)
-    ends = np.stack([source[links.a], source[links.c], roads.target[links.a], roads.target[links.c]], axis=1)
-    pairs = np.unique(np.sort(np.concatenate([ends[:, :2], ends[:, 2:]]), axis=1), axis=0)
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    number = {(int(p), int(q)): n for n, (p, q) in enumerate(pairs)}
-    rising = np.arange(W)
+def _rows(graph: MotionGraph, links: _Links, distance: FloatArray) -> _Rows:
+    """All blended edges: from one state, from a pair or over a gap; to one state, to a pair or over a gap."""
+    count, W, w = graph.num_states, len(WEIGHTS), WEIGHTS[None]
+    A, C, B, D = links.ends.T
+    number = np.full((count, count), -1, dtype=np.int64)
+    for p, q in (links.nodes.T, links.nodes.T[::-1]):
+        number[p, q] = count + W * np.arange(len(links.nodes))
+    begin, finish = _numbers(number, A, C), _numbers(number, B, D)
+    is_good, limit = _keeps_time(graph, links), GAP * graph.transitions.threshold
+    found = [_found(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
+    for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
+        gap = part * distance[A, C][:, None]
+        enters = is_good & (A != C)[:, None] & (gap <= limit) & (finish >= count)
+        found.append(_found(np.repeat(state[:, None], W, axis=1), finish, gap, enters))
+    gap = np.minimum((1.0 - w) ** 2, w**2) * distance[B, D][:, None]
+    leaves = is_good & (B != D)[:, None] & (gap <= limit) & (begin >= count)
+    nearer = np.asarray(np.where(w >= 0.5, B[:, None], D[:, None]), dtype=np.int64)
+    found.append(_found(begin, nearer, gap, leaves))
+    return _Rows(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
-    def numbers(columns: IntArray) -> IntArray:
-        rows = np.empty((len(columns), W), dtype=np.int64)
-        for k, (p, q) in enumerate(columns.tolist()):
-            rows[k] = p if p == q else count + W * number[min(p, q), max(p, q)] + (rising if p < q else rising[::-1])
-        return rows
 
-    begins, finishes = numbers(ends[:, :2]), numbers(ends[:, 2:])
-    a, c = links.a, links.c
+def _numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
+    """Numbers ``(L, W)`` of the states (first, second, w); -1 if there is no such state."""
+    rising = np.arange(len(WEIGHTS))
+    at = np.where((first < second)[:, None], rising, rising[::-1])
+    pairs = number[first, second][:, None]
+    return np.where((first == second)[:, None], first[:, None], np.where(pairs < 0, -1, pairs + at))
+
+
+def _found(begin: IntArray, finish: IntArray, gap: FloatArray, chosen: BoolArray) -> _Rows:
+    link, weight = np.nonzero(chosen)
+    return _Rows(link, weight, begin[chosen], finish[chosen], gap[chosen])
+
+
+def _keeps_time(graph: MotionGraph, links: _Links) -> BoolArray:
+    """Blends ``(L, W)`` that last about as long as what they are mostly made of."""
+    T = graph.arrays.seconds
+    most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
+    return np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH)
+
+
+def _laid(graph: MotionGraph, roads: Roads, links: _Links, rows: _Rows) -> tuple[Roads, FloatArray, Blends]:
+    """Write blended edges after those of the graph, and pairs of states at all weights after its states."""
+    edges, arrays = len(roads.target), graph.arrays
+    a, c, w = links.a[rows.link], links.c[rows.link], WEIGHTS[rows.weight]
+
+    def with_blends(own: FloatArray, blended: FloatArray) -> FloatArray:
+        """Values of edges, and of blended ones at their own weights."""
+        return np.concatenate([own, blended[rows.link, rows.weight]])
+
+    cost = with_blends(roads.cost, blended_costs(graph, links.a, links.c, WEIGHTS))
+    cost[edges:] += gap_price(graph) * rows.gap
+    delta = with_blends(roads.delta, blended_deltas(graph, links.a, links.c, WEIGHTS))
+    path = with_blends(roads.path, blended_paths(graph, links.a, links.c, WEIGHTS))
+    flight = with_blends(roads.flight, blended_flights(graph, links.a, links.c, WEIGHTS))
+    arc = np.concatenate([arrays.arc, w * arrays.arc[a] + (1.0 - w) * arrays.arc[c]])
+    source = np.repeat(np.arange(graph.num_states), np.diff(roads.first))
+    start, target = np.concatenate([source, rows.begin]), np.concatenate([roads.target, rows.finish])
+    by = np.argsort(start, kind="stable")
+    states = _states(graph, roads, links.nodes)
+    first = np.searchsorted(start[by], np.arange(len(states.event) + 1))
+    order, few = diverse_first(first, cost[by], delta[by], CHEAP)
+    laid = states._replace(
+        first=first, order=order, few=few, target=target[by], cost=cost[by], delta=delta[by], path=path[by],
+        flight=flight[by],
+    )  # fmt: skip
+    whole = np.arange(edges)
     blends = Blends(
-        np.concatenate([np.arange(edges), np.repeat(a, W)]),
-        np.concatenate([np.arange(edges), np.repeat(c, W)]),
-        np.concatenate([np.ones(edges), np.tile(weights, len(a))]),
+        np.concatenate([whole, a])[by], np.concatenate([whole, c])[by], np.concatenate([np.ones(edges), w])[by]
     )
-    return _with_states(graph, roads, pairs, weights, blends, begins.ravel(), finishes.ravel(), source)
+    return laid, arc[by], blends
 
 
-def _with_states(
-    graph: MotionGraph,
-    roads: Roads,
-    pairs: IntArray,
-    weights: FloatArray,
-    blends: Blends,
-    begins: IntArray,
-    finishes: IntArray,
-    source: IntArray,
-) -> tuple[Roads, FloatArray, Blends]:
-    arrays, edges, W = graph.arrays, len(roads.target), len(weights)
-    a, c = blends.a[edges::W], blends.c[edges::W]
-    w = weights[None, :, None]
+def _states(graph: MotionGraph, roads: Roads, nodes: IntArray) -> Roads:
+    """States, and pairs of states at all weights."""
+    W, w = len(WEIGHTS), WEIGHTS[None, :, None]
 
     def mixed(values: FloatArray) -> FloatArray:
-        """Values of states, and of pairs of states at all weights."""
         flat = values.reshape(len(values), -1)
-        blend = w * flat[pairs[:, 0]][:, None] + (1.0 - w) * flat[pairs[:, 1]][:, None]
+        blend = w * flat[nodes[:, 0]][:, None] + (1.0 - w) * flat[nodes[:, 1]][:, None]
         return np.concatenate([values, blend.reshape(-1, *values.shape[1:])])
 
-    hand, event = mixed(roads.hand), np.concatenate([roads.event, np.zeros(W * len(pairs), dtype=np.int64)])
-    picks = np.flatnonzero(np.isin(roads.event[pairs[:, 0]], EVENTS))
+    hand = mixed(roads.hand)
+    event = np.concatenate([roads.event, np.repeat(roads.event[nodes[:, 0]], W)])
+    picks = np.flatnonzero(np.isin(roads.event[nodes[:, 0]], PICKS))
     if len(picks):
         at = (len(roads.event) + W * picks[:, None] + np.arange(W)).ravel()
-        hand[at] = blended_hands(graph, pairs[picks, 0], pairs[picks, 1], weights).reshape(-1, 3)
-        event[at] = np.repeat(roads.event[pairs[picks, 0]], W)
-    start, target = np.concatenate([source, begins]), np.concatenate([roads.target, finishes])
-    cost = np.concatenate([roads.cost, blended_costs(graph, a, c, weights).ravel()])
-    delta = np.concatenate([roads.delta, blended_deltas(graph, a, c, weights).reshape(-1, 3)])
-    path = np.concatenate([roads.path, blended_paths(graph, a, c, weights).reshape(-1, *roads.path.shape[1:])])
-    flight = np.concatenate([roads.flight, np.zeros((len(begins), 2))])
-    arcs = weights * arrays.arc[a][:, None] + (1.0 - weights) * arrays.arc[c][:, None]
-    arc = np.concatenate([arrays.arc, arcs.ravel()])
-    by = np.argsort(start, kind="stable")
-    first = np.searchsorted(start[by], np.arange(len(event) + 1))
-    order, few = diverse_first(first, cost[by], delta[by], 5)
-    stands = np.concatenate([roads.stands, np.zeros(W * len(pairs), dtype=bool)])
-    laid = Roads(
-        first, order, few, target[by], cost[by], delta[by], path[by], flight[by], event, hand, mixed(roads.root),
-        mixed(roads.feet), stands,
-    )  # fmt: skip
-    return laid, arc[by], Blends(blends.a[by], blends.c[by], blends.weight[by])
+        hand[at] = blended_hands(graph, nodes[picks, 0], nodes[picks, 1], WEIGHTS).reshape(-1, 3)
+    stands = np.concatenate([roads.stands, np.zeros(W * len(nodes), dtype=bool)])
+    return roads._replace(event=event, hand=hand, root=mixed(roads.root), feet=mixed(roads.feet), stands=stands)
