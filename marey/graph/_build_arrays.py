@@ -28,6 +28,8 @@ from marey.graph._transitions import Transitions
 from marey.lie import SO3
 from marey.skeleton import contact_points, joint_frames
 
+JUMP_S: Final = 0.15  # [s] shortest flight that is a jump
+NO_LENGTH: Final = 1e-3  # [m] of flights that cross nothing; zero means that an edge is no flight
 TORQUE_SHARES: Final = 6  # instants of an edge whose torques are compared
 
 
@@ -76,7 +78,7 @@ def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
         event=events,
         hand=hands,
         root=places,
-        feet=relative(table.feet[phases], table.anchor[phases][:, None])[..., :2],
+        feet=relative(_middles(database, table.feet[phases]), table.anchor[phases][:, None])[..., :2],
         kind=table.kind[phases],
         flight=_flights(database, ways, kept),
         is_standing=standing[table.kind[phases]],
@@ -84,6 +86,19 @@ def make_arrays(parts: Parts, settings: GraphSettings) -> GraphArrays:
         power=tracks.shown / tracks.seconds,
         torque=tracks.torque,
     )
+
+
+def _middles(database: Database, feet: FloatArray) -> FloatArray:
+    """Places of the middles of feet ``(..., 3)`` whose balls are given: half way to the heel."""
+    points = contact_points(database.body.skeleton)
+    rest = database.body.skeleton.rest_positions()
+    ends = [points.index(f"left_{part}") for part in ("heel", "toe")]
+    heel, ball = rest[points.joints[ends]] + points.offsets[ends]
+    back = 0.5 * float(np.linalg.norm(ball - heel))
+    moved = feet.copy()
+    moved[..., 0] -= back * np.sin(feet[..., 2])
+    moved[..., 1] -= back * np.cos(feet[..., 2])
+    return moved
 
 
 def _ended(tracks: _Tracks, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -153,12 +168,40 @@ def hand_at(database: Database, root: FloatArray, wxyz: FloatArray, hand: str) -
 
 
 def _flights(database: Database, ways: Ways, kept: IntArray) -> FloatArray:
-    """Length over the ground and rise of the root [m] of ways that are flights ``(E, 2)``."""
+    """Length and rise of the root [m] of ways that are flights ``(E, 2)``.
+
+    The length is what lies between the feet: from the toe that leaves last to the heel that lands first, along the way
+    of the root. A stride of a run is shorter than ``JUMP_S``; it is a flight, but of no length, for nobody means it
+    who asks for a jump.
+    """
     found = np.zeros((len(kept), 2))
     table = database.phases
     for e, way in enumerate(kept):
-        phase = ways.source[way]
+        phase = int(ways.source[way])
+        start, stop = int(table.start[phase]), int(table.stop[phase])
         if not database.classes[table.kind[phase]]:
-            own = database.roots[table.start[phase] : table.stop[phase]]
-            found[e] = np.hypot(*(own[-1] - own[0])[[0, 2]]), own[:, 1].max() - own[0, 1]
+            is_jump = stop - start >= JUMP_S * database.rate_hz
+            heights = database.roots[start:stop, 1]
+            found[e] = max(_gap(database, phase), NO_LENGTH) if is_jump else NO_LENGTH, heights.max() - heights[0]
     return found
+
+
+def _gap(database: Database, phase: int) -> float:
+    """Ground [m] between the feet before a flight and those after it."""
+    table, points = database.phases, contact_points(database.body.skeleton)
+    ends = np.array([max(int(table.start[phase]) - 1, 0), int(table.stop[phase])])
+    along = (database.roots[ends[1]] - database.roots[ends[0]])[[0, 2]]
+    along /= max(float(np.hypot(*along)), 1e-9)
+    at = points.positions(*joint_frames(database.body.skeleton, database.roots[ends], database.wxyz[ends]))
+    places = at[..., [0, 2]] @ along
+    before, after = (
+        [points.index(f"{foot}_{part}") for foot in _feet_of(database, number) for part in ("heel", "toe")]
+        for number in (phase - 1, int(table.after[phase]))
+    )
+    if not before or not after:
+        return 0.0
+    return float(places[1, after].min() - places[0, before].max())
+
+
+def _feet_of(database: Database, phase: int) -> tuple[str, ...]:
+    return tuple(name for name in database.classes[database.phases.kind[phase]] if name in ("left", "right"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,9 +18,10 @@ STANDING: Final = "standing"
 """A phase that begins with a slow, upright stance on both feet has this among its contacts."""
 MIN_SPLIT: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
 CROUCH_S: Final = 1.0  # [s] before or after a flight a low hand belongs to the jump
-SLOW_MPS: Final = 0.25  # [m/s] root of somebody who stands
+SLOW_MPS: Final = 0.25  # [m/s] root of somebody who comes to stand
 SLOW_RADPS: Final = 1.0  # [rad/s] and root mean square of the joints
-SETTLED_S: Final = 0.2  # [s] after a body became slow it stands
+REST_MPS: Final = 0.08  # [m/s] root of somebody who stands
+REST_RADPS: Final = 0.4  # [rad/s] and the joints
 UPRIGHT: Final = 0.93  # [-] of the clip's usual root height
 
 
@@ -33,9 +34,10 @@ def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) 
     cut = list(phases)
     for frame, event in find_picks(motion, phases, pick_height_m):
         cut = _cut_at(cut, frame, event)
-    still = _is_still(motion)
-    settled = round(SETTLED_S * motion.rate_hz)
-    return [piece for n, phase in enumerate(cut) for piece in _stand(phase, still, settled, is_first=n == 0)]
+    motions = _Calm.of(motion)
+    return [
+        piece for n, phase in enumerate(cut) for piece in _stand(phase, motions, cut[n + 1 : n + 2], is_first=n == 0)
+    ]
 
 
 def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[tuple[int, str]]:
@@ -90,19 +92,22 @@ def _feet(phase: Phase) -> tuple[str, ...]:
     return tuple(name for name in phase.planted if name in ("left", "right"))
 
 
-def _stand(phase: Phase, still: BoolArray, settled: int, *, is_first: bool) -> list[Phase]:
-    """Cut a double support where the body has come to stand, ``settled`` frames after it became slow at most."""
+def _stand(phase: Phase, motions: _Calm, following: list[Phase], *, is_first: bool) -> list[Phase]:
+    """Cut a double support where the body has come to rest, and where it moves on."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
-    pieces: list[Phase] = []
-    rest = phase
-    for start, stop in _runs(still[phase.start : phase.stop]):
-        at = phase.start + min((start + stop) // 2, start + settled)
-        if is_first and start < MIN_SPLIT and not pieces and not _has_event(phase):
-            rest = _standing(phase, phase.start)
-        elif at - rest.start >= MIN_SPLIT and phase.stop - at >= MIN_SPLIT:
-            pieces.append(replace(rest, stop=at))
-            rest = _standing(phase, at)
+    pieces, rest = list[Phase](), phase
+    for start, stop in _runs(motions.slow[phase.start : phase.stop]):
+        begin, end = motions.at_rest(phase.start + start, phase.start + stop)
+        is_opening = is_first and start < MIN_SPLIT and not pieces and not _has_event(phase)
+        begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT)
+        if begin >= phase.start + stop or phase.stop - begin < MIN_SPLIT:
+            continue
+        pieces += [] if is_opening else [replace(rest, stop=begin)]
+        rest = _standing(phase, begin)
+        if phase.stop - end >= MIN_SPLIT and end - begin >= MIN_SPLIT:
+            pieces.append(replace(rest, stop=end))
+            rest = _departing(phase, end, following)
     return [*pieces, rest]
 
 
@@ -115,17 +120,50 @@ def _standing(phase: Phase, start: int) -> Phase:
     return replace(phase, start=start, planted=("left", "right", STANDING), plants=plants)
 
 
-def _is_still(motion: Motion) -> BoolArray:
-    """Whether root and joints are slow and the body is upright ``(F,)``."""
-    if motion.num_frames < 3:
-        return np.zeros(motion.num_frames, dtype=bool)
-    roots, wxyz = motion.root_positions, motion.rotations
-    speed = np.linalg.norm(np.gradient(roots, 1.0 / motion.rate_hz, axis=0), axis=1)
-    turns = (wxyz[:-1].inverse() @ wxyz[1:]).log() * motion.rate_hz
-    rate = np.sqrt((turns**2).sum(axis=-1).mean(axis=-1))
-    rate = np.concatenate([rate[:1], np.maximum(rate[1:], rate[:-1]), rate[-1:]])
-    usual = float(np.quantile(roots[:, 1], 0.6))
-    return (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual)
+def _departing(phase: Phase, start: int, following: list[Phase]) -> Phase:
+    """What comes after a stand: the foot that stays is the leading one, as in the double support of a walk."""
+    stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
+    plants = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
+    return replace(phase, start=start, planted=tuple(plant.foot for plant in plants), plants=plants)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calm:
+    """How calm a body is, frame by frame ``(F,)``."""
+
+    slow: BoolArray  # upright, both feet flat, and slow
+    unrest: FloatArray  # [-] one where root or joints move as fast as those of somebody who stands may
+
+    @classmethod
+    def of(cls, motion: Motion) -> _Calm:
+        """Measure a clip; its feet are flat where heel and toe are in contact."""
+        if motion.num_frames < 3:
+            return cls(np.zeros(motion.num_frames, dtype=bool), np.ones(motion.num_frames))
+        roots, wxyz = motion.root_positions, motion.rotations
+        speed = np.linalg.norm(np.gradient(roots, 1.0 / motion.rate_hz, axis=0), axis=1)
+        turns = (wxyz[:-1].inverse() @ wxyz[1:]).log() * motion.rate_hz
+        rate = np.sqrt((turns**2).sum(axis=-1).mean(axis=-1))
+        rate = np.concatenate([rate[:1], np.maximum(rate[1:], rate[:-1]), rate[-1:]])
+        usual = float(np.quantile(roots[:, 1], 0.6))
+        slow = (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual) & _is_flat(motion)
+        return cls(slow, np.maximum(speed / REST_MPS, rate / REST_RADPS))
+
+    def at_rest(self, start: int, stop: int) -> tuple[int, int]:
+        """Frames, of a slow stretch, in which the body rests; the calmest one if it never quite does."""
+        resting = _runs(self.unrest[start:stop] < 1.0)
+        if not resting:
+            return start + int(np.argmin(self.unrest[start:stop])), stop
+        first, last = max(resting, key=lambda run: run[1] - run[0])
+        return start + first, start + last
+
+
+def _is_flat(motion: Motion) -> BoolArray:
+    """Whether heel and toe of both feet are in contact ``(F,)``, as far as the contact track tells."""
+    if motion.contacts is None:
+        return np.ones(motion.num_frames, dtype=bool)
+    names = [f"{side}_{part}" for side in ("left", "right") for part in ("heel", "toe")]
+    tracks = [motion.contacts.track(name) for name in names if name in motion.contacts.names]
+    return np.all(tracks, axis=0) if tracks else np.ones(motion.num_frames, dtype=bool)
 
 
 def _runs(on: BoolArray) -> list[tuple[int, int]]:

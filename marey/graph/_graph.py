@@ -38,9 +38,9 @@ class GraphArrays(NamedTuple):
     event: IntArray  # (N,) what happens when the state is reached
     hand: FloatArray  # (N, 3) [m] hand of a pick: x, height, z in the anchor's frame
     root: FloatArray  # (N, 3) root in the anchor's frame
-    feet: FloatArray  # (N, 2, 2) [m] left and right foot in the anchor's frame; NaN where not planted
+    feet: FloatArray  # (N, 2, 2) [m] middles of left and right foot in the anchor's frame; NaN where not planted
     kind: IntArray  # (N,) contact class
-    flight: FloatArray  # (E, 2) [m] length and rise of the root; zero for edges that are no flights
+    flight: FloatArray  # (E, 2) [m] ground between the feet, rise of the root; zero for edges that are no flights
     is_standing: BoolArray  # (N,) the state begins a slow, upright stance on both feet: one may start and end there
     price: FloatArray  # (E,) share of the cost that is transitions and gaps between merged states
     power: FloatArray  # (E,) [1/s] the rest per second: cost = seconds * power + price

@@ -33,12 +33,16 @@ class Transitions:
 
     @property
     def scale(self) -> float:
-        """Squared distance at which the chance of a transition has fallen to 1/e: the median one."""
-        return max(float(np.median(self.distance)), 1e-12) if len(self.distance) else 1.0
+        """Squared distance at which the chance of a transition has fallen to 1/e: that at which poses are just alike.
+
+        The source leaves it open. The median of the distances, which is near it in captured clips, is no measure of
+        likeness where clips are made by an engine: half of all pairs there are all but equal.
+        """
+        return max(self.threshold, 1e-12)
 
     @property
     def probability(self) -> FloatArray:
-        r"""Chance ``(E,)`` of a transition, :math:`e^{-D/\sigma}`, sigma the median distance ([Safonova2006]_ F15)."""
+        r"""Chance ``(E,)`` of a transition, :math:`e^{-D/\sigma}` ([Safonova2006]_ F15)."""
         return np.exp(-self.distance / self.scale)
 
 

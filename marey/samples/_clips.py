@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 RATE_HZ: Final = 60.0
 STAND_S: Final = 0.5  # [s] of standing at the start of a clip, and twice that at its end
-STARTS_MPS: Final = (0.6, 0.9, 1.2, 1.5)  # of short walks from a stand to a stand
-WEAVES: Final = ((0.6, (1.4, -0.7, 0.7)), (1.0, (0.8, -0.4, 1.2)), (1.35, (0.5, -0.7, 0.9)))  # [m/s], [rad/s]
-SWELL_MPS: Final = (0.6, 1.6, 0.9)  # of one walk, faster and slower
+WALK_MPS: Final = 1.2  # at which a metre costs least
+STARTS_MPS: Final = (0.6, 0.9, WALK_MPS, 1.5)  # of short walks from a stand to a stand
+BENDS: Final = ((WALK_MPS, 0.15), (WALK_MPS, 0.3), (WALK_MPS, 0.6), (WALK_MPS, 1.0), (0.7, 1.2))  # [m/s], [rad/s]
+BEND_RAMP_S: Final = 0.6  # [s] from straight on into a bend
+BEND_S: Final = 1.4  # [s] of a bend at one rate: a few steps that are alike, so that it can be gone on with
+WEAVES: Final = ((WALK_MPS, (0.6, -0.6, 0.3, -0.3)), (0.7, (1.2, -1.2, 0.6, -0.6)))  # from one bend to another
+SWELL_MPS: Final = (0.6, 1.5, 0.9)  # of one walk, faster and slower
 RUN_MPS: Final = 2.6
 WALK_LEAPS_M: Final = (0.5, 0.75, 1.0)
 RUN_LEAPS_M: Final = (1.3, 1.8)
@@ -32,7 +36,12 @@ STANDING_JUMPS_M: Final = (0.4, 0.8, 1.2)
 TURNS_DEG: Final = (60.0, 90.0, 180.0)  # on the spot, to the left; mirror images turn to the right
 SHORT_MPS: Final = (0.45, 0.75)  # of walks of a few steps
 HEIGHTS_M: Final = tuple(round(0.1 * n, 1) for n in range(1, 13))  # of things that are picked up
-PICKS_M: Final = ((0.05, 0.40), (0.22, 0.50))  # where they are: beside the root, on the side of the hand, and ahead
+PICKS_M: Final = (
+    (0.0, 0.42),
+    (0.12, 0.34),
+    (0.12, 0.50),
+    (0.26, 0.42),
+)  # where they are: beside the root, on the side of the hand, and ahead
 
 
 @lru_cache(maxsize=1)  # a Motion cannot be changed, so callers may share it
@@ -65,10 +74,12 @@ def _walks(model: LocomotionModel) -> list[Motion]:
     found += [_played(model, f"steps-{v}", _going(v, 0.1)) for v in SHORT_MPS]
     swell = (Action(0.3, speed) for speed in SWELL_MPS)
     found.append(_played(model, "swell", _going(1.1, 0.3, *swell, ramp_s=1.8)))
+    for speed, turn in BENDS:
+        bend = (Action(BEND_S, speed, turn_rate=turn), Action(BEND_S, speed))
+        found.append(_played(model, f"bend-{speed}-{turn}", _going(speed, 0.6, *bend, ramp_s=BEND_RAMP_S)))
     for speed, turns in WEAVES:
-        weave = (Action(0.4, speed, turn_rate=turn) for turn in turns)
-        found.append(_played(model, f"weave-{speed}", _going(speed, 0.3, *weave, ramp_s=1.4)))
-    found.append(_played(model, "run", _going(RUN_MPS, 1.0, run=1.0)))
+        weave = (Action(0.7, speed, turn_rate=turn) for turn in turns)
+        found.append(_played(model, f"weave-{speed}", _going(speed, 0.6, *weave, ramp_s=BEND_RAMP_S)))
     faster = Action(0.8, RUN_MPS, run=1.0)
     found.append(_played(model, "walk-run-walk", _going(1.2, 0.6, faster, Action(0.6, 1.2), ramp_s=1.0)))
     return found
