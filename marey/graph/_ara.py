@@ -15,8 +15,9 @@ RUNNING, DONE, FULL = 0, 1, 2  # what a run of the search returns
 STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entries of Memory.counts
 KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
 X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
-KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP = range(10)  # columns of Goals.rows()
+KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)  # Goals.rows()
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
+NO_PIN: Final = np.full((1, 2), np.nan)
 
 
 class Roads(NamedTuple):
@@ -58,9 +59,10 @@ class Goals(NamedTuple):
     length: FloatArray  # (L,) [m] shortest flight of a jump
     rise: FloatArray  # (L,) [m] least rise of a jump
     stop: BoolArray  # (L,) whether it is met standing only
+    pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
 
     def rows(self) -> FloatArray:
-        """One row for each ``(L, 10)``, see KIND and following."""
+        """One row for each ``(L, 12)``, see KIND and following."""
         columns = (
             self.kind,
             *self.place.T,
@@ -70,6 +72,7 @@ class Goals(NamedTuple):
             self.length,
             self.rise,
             self.stop,
+            *np.broadcast_to(self.pin, (len(self.kind), 2)).T,
         )
         return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 

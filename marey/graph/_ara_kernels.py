@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, kernel
+from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.graph._ara import (
     BLOCKED,
     CLOSED,
@@ -48,9 +48,9 @@ from marey.graph._ara import (
 from marey.graph._ara_world_kernels import can_stand, estimate, is_jumped, is_picked, is_reached, is_way_free, wrapped
 from marey.graph._heap_kernels import pop, push
 
-CELL, FINE_CELL = 0.05, 0.02  # [m] places in one cell are the same place
-TURNS, FINE_TURNS = 120, 360  # directions that are told apart
-FINE_REACH = 1.0  # [m] from a tight constraint, the fine cells are used
+CELLS = np.array([0.1, 0.05, 0.02])  # [m] places in one cell are the same place: on the way, near a pick, a tight one
+TURNS = np.array([60, 120, 360])  # directions that are told apart there
+FINE_REACH = 1.0  # [m] from a pick, finer cells are used
 TIGHT = 0.03  # [m] a pick with no more tolerance than this is tight
 CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
 
@@ -69,22 +69,21 @@ def find(table: IntArray, whole: IntArray, key: int) -> int:
 
 
 @kernel
-def is_tight(wish: FloatArray, x: float, z: float) -> bool:
-    """Whether a place is near a pick with little tolerance."""
-    if wish[HANDS] == 0.0 or wish[TOLERANCE] > TIGHT:
-        return False
+def fineness(wish: FloatArray, x: float, z: float) -> int:
+    """Which of the cells are used at a place: finer ones near a pick, the finest where it has little tolerance."""
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
-    return bool(dx * dx + dz * dz < FINE_REACH**2)
+    if wish[HANDS] == 0.0 or dx * dx + dz * dz > FINE_REACH**2:
+        return 0
+    return 1 if wish[TOLERANCE] > TIGHT else 2
 
 
 @kernel
-def key_of(grid: FloatArray, fine: bool, node: int, met: int, x: float, z: float, yaw: float) -> int:
+def key_of(grid: FloatArray, fine: int, node: int, met: int, x: float, z: float, yaw: float) -> int:
     """State of the graph, constraints met, and cell of an anchor in one number."""
-    cell = FINE_CELL if fine else CELL
-    turns = FINE_TURNS if fine else TURNS
+    cell, turns = CELLS[fine], TURNS[fine]
     ix, iz = int((x - grid[0]) / cell) & 4095, int((z - grid[1]) / cell) & 4095
     turn = int((yaw + np.pi) / (2.0 * np.pi) * turns)
-    return (((((((node << 5) | met) << 9) | turn) << 1 | int(fine)) << 12 | ix) << 12) | iz
+    return (((((((node << 5) | met) << 9) | turn) << 2 | fine) << 12 | ix) << 12) | iz
 
 
 @kernel
@@ -161,7 +160,7 @@ def write_state(
 @kernel
 def expand(
     roads: Roads, world: World2D, grid: FloatArray, wishes: FloatArray, terms: Terms, memory: Memory, s: int,
-    upper: float, epsilon: float, is_few: bool,
+    upper: float, epsilon: float, is_few: bool, apart: BoolArray,
 ) -> bool:  # fmt: skip
     """Go along every edge of a search state; false when the memory is full."""
     order, target, cost, delta, path = roads.order, roads.target, roads.cost, roads.delta, roads.path
@@ -184,13 +183,15 @@ def expand(
             continue
         rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
         if wish[KIND] == PICK:
-            hit = is_picked(wish, event, hand, t, nx, nz, nc, ns)
+            hit = is_picked(wish, event, hand, t, nx, nz, nc, ns, rx, rz)
         elif wish[KIND] == JUMP:
             hit = is_jumped(wish, flight, path, e, x, z, c, si)
         else:
             hit = is_reached(wish, roads.stands[t], rx, rz, nyaw + root[t, 2])
+        if apart[e] and not hit:
+            continue
         now = met + 1 if hit else met
-        fine = now < last and is_tight(wishes[min(now, last - 1)], nx, nz)
+        fine = fineness(wishes[min(now, last - 1)], nx, nz)
         key = key_of(grid, fine, t, now, nx, nz, nyaw)
         slot = find(table, whole, key)
         number = int(table[slot])
@@ -218,13 +219,13 @@ def expand(
 @kernel
 def search(
     roads: Roads, world: World2D, wishes: FloatArray, terms: Terms, memory: Memory, upper: float, epsilon: float,
-    is_few: bool, budget: int,
+    is_few: bool, apart: BoolArray, budget: int,
 ) -> int:  # fmt: skip
     """Expand up to ``budget`` states; returns RUNNING, DONE or FULL.
 
     Weighted A* with inconsistent states kept for the next, smaller epsilon ([Likhachev2004]_): no state is expanded
     twice for one epsilon. Places are compared in cells and never snapped to them. What cannot end below ``upper`` is
-    left out.
+    left out, and so is what is ``apart`` unless it meets a constraint.
     """
     real, counts = memory.real, memory.counts
     grid = np.array([world.origin[0], world.origin[1], world.cell])
@@ -236,7 +237,7 @@ def search(
         if s == EMPTY:
             return DONE
         if real[s, G] + real[s, H] < bound and not expand(
-            roads, world, grid, wishes, terms, memory, s, bound, epsilon, is_few
+            roads, world, grid, wishes, terms, memory, s, bound, epsilon, is_few, apart
         ):
             return FULL
     return RUNNING
@@ -290,13 +291,13 @@ def offer(
     nc, ns = np.cos(nyaw), np.sin(nyaw)
     rx, rz = nx + nc * roads.root[t, 0] + ns * roads.root[t, 1], nz - ns * roads.root[t, 0] + nc * roads.root[t, 1]
     wish = wishes[met]
-    hit = wish[KIND] == PICK and is_picked(wish, roads.event, roads.hand, t, nx, nz, nc, ns)
+    hit = wish[KIND] == PICK and is_picked(wish, roads.event, roads.hand, t, nx, nz, nc, ns, rx, rz)
     hit = hit or (wish[KIND] == REACH and is_reached(wish, roads.stands[t], rx, rz, nyaw + roads.root[t, 2]))
     now = met + 1 if hit else met
     h = 0.0 if now == last else estimate(world.distance, grid, terms.rate, terms.base, t, now, rx, rz)
     if not np.isfinite(h):
         return False
-    key = key_of(grid, now < last and is_tight(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)
+    key = key_of(grid, fineness(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)
     place = np.array([nx, nz, nyaw])
     return add_open(memory, key, t, now, s, name, place, memory.real[s, G] + cost, h, epsilon, last)
 

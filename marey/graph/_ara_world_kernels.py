@@ -16,6 +16,8 @@ from marey.graph._ara import (
     HANDS,
     HEADING,
     LENGTH,
+    PIN_X,
+    PIN_Z,
     RISE,
     STOP,
     TOLERANCE,
@@ -93,9 +95,10 @@ def can_stand(
 
 @kernel
 def is_picked(
-    wish: FloatArray, event: IntArray, hand: FloatArray, node: int, x: float, z: float, c: float, s: float
-) -> bool:
-    """Whether a state at an anchor has the wanted hand at the object."""
+    wish: FloatArray, event: IntArray, hand: FloatArray, node: int, x: float, z: float, c: float, s: float, rx: float,
+    rz: float,
+) -> bool:  # fmt: skip
+    """Whether a state at an anchor has the wanted hand at the object, and its root (rx, rz) where it is pinned."""
     what = event[node]
     if not (what == 1 or what == 2) or (int(wish[HANDS]) & what) == 0:
         return False
@@ -103,6 +106,8 @@ def is_picked(
     dx = x + c * hx + s * hz - wish[GOAL_X]
     dz = z - s * hx + c * hz - wish[GOAL_Z]
     dy = hy - wish[GOAL_Y]
+    if np.isfinite(wish[PIN_X]) and (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 > wish[TOLERANCE] ** 2:
+        return False
     return bool(dx * dx + dy * dy + dz * dz <= wish[TOLERANCE] ** 2)
 
 

@@ -25,6 +25,7 @@ PICKS: Final = (1, 2)
 class Rates(NamedTuple):
     """What a graph costs per metre."""
 
+    apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     length: FloatArray  # (E,) [m] by which the way left may fall along an edge
     edge: float  # least cost per metre of an edge
     cycle: float  # and of a cycle
@@ -54,14 +55,21 @@ def root_ways(roads: Roads, arc: FloatArray) -> FloatArray:
     return begin + np.maximum(arc, chords) + np.linalg.norm(roads.path[:, -1] - end, axis=1)
 
 
-def measure_rates(roads: Roads, arc: FloatArray) -> Rates:
-    """Least costs per metre, of edges and of cycles."""
+def measure_rates(roads: Roads, arc: FloatArray, apart: BoolArray) -> Rates:
+    """Least costs per metre, of edges and of cycles; cycles do without edges that are apart."""
+    length = stretched(root_ways(roads, arc))
+    least = float((roads.cost / np.maximum(length, 1e-9)).min())
+    return rates_without(roads, Rates(apart, length, least, least), apart)
+
+
+def rates_without(roads: Roads, rates: Rates, apart: BoolArray) -> Rates:
+    """The same, but for cycles that do without some edges."""
     from marey.graph._heuristics_kernels import least_cycle_rate
 
-    length = stretched(root_ways(roads, arc))
-    each = roads.cost / np.maximum(length, 1e-9)
-    cycle = least_cycle_rate(roads.first, roads.target, roads.cost, length, float(np.median(each)))
-    return Rates(length, float(each.min()), float(cycle))
+    each = (roads.cost / np.maximum(rates.length, 1e-9))[~apart]
+    cost = np.where(apart, np.inf, roads.cost)
+    cycle = least_cycle_rate(roads.first, roads.target, cost, rates.length, float(each.max(initial=rates.edge)))
+    return rates._replace(apart=apart, cycle=float(cycle))
 
 
 def meeting_edges(roads: Roads, goals: Goals, layer: int) -> BoolArray:
@@ -145,21 +153,35 @@ def bounds(
         return np.repeat(layers.distance[-1:], count, axis=0), Terms(np.array([rates.edge]), flat[None])
     if name == "cycle":
         return layers.distance, _cycle_terms(roads, rates, layers)
-    tables = np.stack([costs_to_meet(roads, meets) for meets in layers.meets])
     if name == "graph":
-        ahead = np.maximum.accumulate(tables[::-1], axis=0)[::-1]
-        return layers.distance, Terms(np.zeros(1), np.ascontiguousarray(ahead)[None])
+        return layers.distance, Terms(np.zeros(1), _dearest(roads, rates, layers, np.zeros(count))[None])
     rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
-    ahead = np.maximum.accumulate((tables + rest[:, None])[::-1], axis=0)[::-1]
+    ahead = _dearest(roads, rates, layers, rest)
     return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
 
 
-def costs_to_meet(roads: Roads, meets: BoolArray) -> FloatArray:
+def _dearest(roads: Roads, rates: Rates, layers: Layers, rest: FloatArray) -> FloatArray:
+    """Cost ``(L, N)`` of the dearest constraint that is left, with ``rest`` (L,) from there on.
+
+    Edges that are apart may still be taken for a constraint before it.
+    """
+    own = np.stack([costs_to_meet(roads, meets, rates.apart) for meets in layers.meets]) + rest[:, None]
+    later = own
+    if rates.apart.any() and len(own) > 1:
+        none = np.zeros_like(rates.apart)
+        later = np.stack([costs_to_meet(roads, meets, none) for meets in layers.meets]) + rest[:, None]
+    ahead = own.copy()
+    for layer in range(len(own) - 1):
+        ahead[layer] = np.maximum(own[layer], later[layer + 1 :].max(axis=0))
+    return ahead
+
+
+def costs_to_meet(roads: Roads, meets: BoolArray, apart: BoolArray) -> FloatArray:
     """Least cost ``(N,)`` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23."""
     from marey.graph._heuristics_kernels import potentials
 
     states = len(roads.first) - 1
-    values, _ = potentials(roads.first, roads.target, roads.cost, meets, np.zeros(states), states + 2)
+    values, _ = potentials(roads.first, roads.target, roads.cost, meets, apart, np.zeros(states), states + 2)
     return values
 
 
@@ -174,7 +196,8 @@ def _cycle_terms(roads: Roads, rates: Rates, layers: Layers) -> Terms:
         after = np.zeros(states)
         cost = roads.cost - rate[r] * rates.length
         for layer in range(count - 1, -1, -1):
-            after, _ = potentials(roads.first, roads.target, cost, layers.meets[layer], after, states + 2)
+            meets = layers.meets[layer]
+            after, _ = potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
             base[r, layer] = after
     return Terms(rate, base)
 

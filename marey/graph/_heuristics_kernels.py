@@ -11,15 +11,15 @@ LOOK = 8  # sweeps between two looks for a cycle
 
 @kernel
 def sweep(
-    first: IntArray, target: IntArray, cost: FloatArray, counts: BoolArray, after: FloatArray, value: FloatArray,
-    via: IntArray,
+    first: IntArray, target: IntArray, cost: FloatArray, counts: BoolArray, apart: BoolArray, after: FloatArray,
+    value: FloatArray, via: IntArray,
 ) -> bool:  # fmt: skip
-    r"""One sweep of :math:`V(s) = \min_e c_e + \min(V(t), [e\ counts] A(t))`; returns whether anything fell."""
+    r"""One sweep of :math:`V(s) = \min_e c_e + \min([e\ not\ apart] V(t), [e\ counts] A(t))`; whether anything fell."""
     fell = False
     for s in range(len(first) - 1):
         for e in range(first[s], first[s + 1]):
             t = target[e]
-            there = value[t]
+            there = np.inf if apart[e] else value[t]
             if counts[e] and after[t] < there:
                 there = after[t]
             if cost[e] + there < value[s] - 1e-12:
@@ -30,8 +30,9 @@ def sweep(
 
 @kernel
 def potentials(
-    first: IntArray, target: IntArray, cost: FloatArray, counts: BoolArray, after: FloatArray, sweeps: int
-) -> tuple[FloatArray, bool]:
+    first: IntArray, target: IntArray, cost: FloatArray, counts: BoolArray, apart: BoolArray, after: FloatArray,
+    sweeps: int,
+) -> tuple[FloatArray, bool]:  # fmt: skip
     """Least cost from every state along an edge that counts, and on from its end with ``after``; costs may be negative.
 
     Args:
@@ -39,6 +40,7 @@ def potentials(
         target: of each edge ``(E,)``.
         cost: of each edge ``(E,)``.
         counts: edges that meet what is wanted ``(E,)``.
+        apart: edges that are taken to meet what is wanted and for nothing else ``(E,)``.
         after: least cost from then on ``(N,)``.
         sweeps: give up after so many.
 
@@ -48,7 +50,7 @@ def potentials(
     value = np.full(len(first) - 1, np.inf)
     via = np.full(len(first) - 1, -1, dtype=np.int64)
     for _ in range(sweeps):
-        if not sweep(first, target, cost, counts, after, value, via):
+        if not sweep(first, target, cost, counts, apart, after, value, via):
             return value, True
     return value, False
 
@@ -92,7 +94,7 @@ def least_cycle_rate(first: IntArray, target: IntArray, cost: FloatArray, length
         value, via = np.zeros(count), np.full(count, -1, dtype=np.int64)
         found = np.inf
         for k in range(count + LOOK):
-            if not sweep(first, target, reduced, none, never, value, via):
+            if not sweep(first, target, reduced, none, none, never, value, via):
                 return rate
             if k % LOOK == LOOK - 1:
                 found = cycle_ratio(source, via, target, cost, length)

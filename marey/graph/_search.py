@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -22,7 +23,8 @@ __all__ = ["EPSILONS", "SearchResult", "Solution", "Step", "search_graph"]
 
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
-SINGLE_SHARE: Final = 0.4  # of the budget that may be spent before blends are looked at
+SINGLE_SHARE: Final = 0.5  # of the budget that may be spent before blends are looked at
+CALM_SHARE: Final = 0.5  # and before jumps are allowed where nothing asks for them, if no way was found without
 
 
 def search_graph(
@@ -40,6 +42,7 @@ def search_graph(
     few: bool = True,
     until: int | None = None,
     fallback: bool = True,
+    calm: bool = True,
 ) -> SearchResult:
     """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
 
@@ -57,33 +60,90 @@ def search_graph(
         few: below an epsilon of 3 look only at edges that differ from one another and are cheap; bounds are then
             those of the graph of these edges.
         until: only the first so many constraints, the goal being the last.
+        calm: jump and pick up only where a constraint asks for it, unless there is no such way; bounds are then those
+            of the graph without other jumps and picks.
         fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
     """
     schedule = _checked(k, epsilon)
-    made = ready(graph)
-    compile_kernels()
+    is_blended = k == 2 and _has_events(sketch)
+    ask = _Question(graph, sketch, schedule, heuristic, pick_tolerance_m, until, is_blended, few, fallback, on_solution)
+    ask.make_ready(calm)  # what is made once for a graph is not charged to the budget
     clock = Clock(time.perf_counter(), budget_s, cancel)
-    problem = Problem.of(made, sketch, heuristic, pick_tolerance_m, until)
-    is_blended = k == 2 and any(event.kind in ("pick", "place") for event in sketch.events)
-    if isinstance(problem, Failure) and not (is_blended and problem.code.startswith("PARAM")):
-        return SearchResult(problem.code, seconds=clock.seconds, advice=problem.advice)
     with borrowed_memory(max_states) as memory:
-        run = None
-        if isinstance(problem, Problem):
-            share = Clock(clock.begin, SINGLE_SHARE * budget_s if is_blended else budget_s, cancel)
-            looks = Detours(graph) if fallback and _has_walls(sketch) else None
-            run = Run(problem, memory, share, on_solution, few=few, looks=looks)
-            run.go(schedule)
-        if is_blended and clock.stopped == "" and not (run is not None and run.done and run.proved > 1.0):
-            options = (heuristic, pick_tolerance_m, until)
-            run = _blended(graph, sketch, memory, clock, run, on_solution, schedule, options, few=few)
+        run = ask.answer(memory, clock, calm=calm)
+        if calm and not isinstance(run, Failure) and run.best is None and not clock.stopped:
+            clear(memory)
+            run = ask.answer(memory, clock, calm=False, before=run)
         if isinstance(run, Failure):
             return SearchResult(run.code, seconds=clock.seconds, advice=run.advice)
-        assert run is not None
-        return _result(graph, run, clock)
+        return _result(graph, sketch, run, clock)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Question:
+    """What is asked for, and how."""
+
+    graph: MotionGraph
+    sketch: Sketch
+    schedule: tuple[float, ...]
+    heuristic: str
+    pick_tolerance_m: float | None
+    until: int | None
+    is_blended: bool
+    few: bool
+    fallback: bool
+    on_solution: OnSolution | None
+
+    def make_ready(self, calm: bool) -> None:
+        """Load what is compiled, and lay the graph out."""
+        for k in (1, 2) if self.is_blended else (1,):
+            ready(self.graph, k, calm=calm)
+        compile_kernels()
+
+    def answer(self, memory: Memory, clock: Clock, *, calm: bool, before: Run | None = None) -> Run | Failure:
+        """Search without blends, then with them; what was found without them is the cost to beat."""
+        problem = self._problem(1, calm)
+        if isinstance(problem, Failure) and not (self.is_blended and problem.code.startswith("PARAM")):
+            return problem
+        patience = clock.part(CALM_SHARE) if calm else clock
+        run = before
+        if isinstance(problem, Problem):
+            looks = Detours(self.graph) if self.fallback and _has_walls(self.sketch) else None
+            share = clock.part(SINGLE_SHARE) if self.is_blended else clock
+            run = Run(
+                problem, memory, share, self.on_solution, few=self.few, looks=looks, before=before, patience=patience
+            )
+            run.go(self.schedule)
+        is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
+        if self.is_blended and not is_over:
+            run = self._blended(memory, clock, patience, run, calm)
+        return _nothing(problem) if run is None else run
+
+    def _problem(self, k: int, calm: bool) -> Problem | Failure:
+        made = ready(self.graph, k, calm=calm)
+        return Problem.of(made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until)
+
+    def _blended(self, memory: Memory, clock: Clock, patience: Clock, single: Run | None, calm: bool) -> Run | Failure:
+        problem = self._problem(2, calm)
+        if isinstance(problem, Failure):
+            return problem if single is None else single
+        clear(memory)
+        run = Run(problem, memory, clock, self.on_solution, k=2, few=self.few, before=single, patience=patience)
+        run.go(self.schedule)
+        return run
+
+
+def _nothing(problem: Problem | Failure) -> Failure:
+    """What to say where time was over before anything was looked at."""
+    return problem if isinstance(problem, Failure) else Failure("TIMEOUT", "give more time")
+
+
+def _has_events(sketch: Sketch) -> bool:
+    """Whether there is something that blends may help with."""
+    return bool(sketch.world.rivers) or any(event.kind in ("pick", "place", "jump") for event in sketch.events)
 
 
 def _has_walls(sketch: Sketch) -> bool:
@@ -100,32 +160,7 @@ def _checked(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
     return schedule
 
 
-def _blended(
-    graph: MotionGraph,
-    sketch: Sketch,
-    memory: Memory,
-    clock: Clock,
-    single: Run | None,
-    on_solution: OnSolution | None,
-    schedule: Sequence[float],
-    options: tuple[str, float | None, int | None],
-    *,
-    few: bool,
-) -> Run | Failure:
-    """Search with blends of two; what was found without them is the cost to beat."""
-    problem = Problem.of(ready(graph, 2), sketch, *options)
-    if isinstance(problem, Failure):
-        return problem if single is None else single
-    clear(memory)
-    best, history = (None, ()) if single is None else (single.best, single.history)
-    run = Run(problem, memory, clock, on_solution, k=2, best=best, history=history, few=few)
-    if single is not None:
-        run.expansions, run.violations, run.detours = single.expansions, single.violations, single.detours
-    run.go(schedule)
-    return run
-
-
-def _result(graph: MotionGraph, run: Run, clock: Clock) -> SearchResult:
+def _result(graph: MotionGraph, sketch: Sketch, run: Run, clock: Clock) -> SearchResult:
     if run.best is None:
         code = run.stopped or "EXHAUSTED"
         return SearchResult(
@@ -147,5 +182,5 @@ def _result(graph: MotionGraph, run: Run, clock: Clock) -> SearchResult:
         met=way.met_at,
         violations=run.violations,
         stopped=run.stopped,
-        rebuild=rebuilder(graph),
+        rebuild=rebuilder(graph, sketch),
     )

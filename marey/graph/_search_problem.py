@@ -43,6 +43,10 @@ class Clock:
         """Since the search began."""
         return time.perf_counter() - self.begin
 
+    def part(self, share: float) -> Clock:
+        """A clock that stops after a share of the time that is left."""
+        return Clock(self.begin, self.seconds + share * (self.budget_s - self.seconds), self.cancel)
+
     @property
     def stopped(self) -> str:
         """Why to stop, if so."""

@@ -13,12 +13,13 @@ from marey.base import FloatArray
 from marey.graph._ara import EMPTY
 from marey.graph._graph import MotionGraph
 from marey.motion import Motion
+from marey.world import Sketch
 
 OPTIMAL: Final = "OPTIMAL"
 BOUNDED: Final = "BOUNDED"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """One solution on the way to the best."""
 
@@ -28,6 +29,7 @@ class Solution:
     expansions: int
     seconds: float
     k: int = 1  # motions that are blended
+    places: FloatArray = field(default_factory=lambda: np.zeros((0, 2)), repr=False)  # (n, 2) [m] root along the way
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,12 +93,12 @@ class SearchResult:
         )
 
 
-def rebuilder(graph: MotionGraph) -> Callable[[SearchResult], Motion]:
-    """How results of a graph become motions."""
+def rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], Motion]:
+    """How results of a graph become motions that do what a sketch asks for."""
 
     def rebuilt(result: SearchResult) -> Motion:
-        from marey.graph._rebuild import rebuild
+        from marey.graph._rebuild import rebuild_for
 
-        return rebuild(graph, result)
+        return rebuild_for(graph, result, sketch)[0]
 
     return rebuilt

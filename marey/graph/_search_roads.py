@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,14 +13,14 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.graph._ara import Memory, Roads, clear, new_memory
 from marey.graph._graph import GraphArrays, MotionGraph
-from marey.graph._heuristics import Rates, diverse_first, measure_rates
+from marey.graph._heuristics import PICKS, Rates, diverse_first, measure_rates, rates_without
 from marey.graph._search_pairs import Blends, lay_out_pairs
 
 CAPACITY: Final = 2_000_000  # search states
 STAND_MPS: Final = 0.35  # [m/s] where the clips have no such state, double support at most so fast will do
 MIN_STANDS: Final = 40  # and at least so many of the slowest
 CHEAP: Final = 5  # edges of a state that are kept besides those that differ
-KEPT: Final = 4  # graphs that are kept ready
+KEPT: Final = 8  # graphs that are kept ready
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +31,7 @@ class Ready:
     roads: Roads
     rates: Rates
     blends: Blends | None = None  # what its edges are blends of; None: edges of the graph
+    is_calm: bool = False  # whether flights and picks are only where a constraint asks for them
 
 
 _ready: list[Ready] = []
@@ -38,13 +39,16 @@ _spare: list[Memory] = []
 _lock = threading.Lock()
 
 
-def ready(graph: MotionGraph, k: int = 1) -> Ready:
-    """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for."""
+def ready(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Ready:
+    """A graph, with blends of two near its picks if ``k`` is 2; made ready when it is first asked for.
+
+    A calm one has flights and picks only where a constraint asks for them.
+    """
     with _lock:
         for known in _ready:
-            if known.source is graph.arrays and (known.blends is not None) == (k == 2):
+            if known.source is graph.arrays and (known.blends is not None) == (k == 2) and known.is_calm == calm:
                 return known
-    made = _made(graph, k)
+    made = _calm(ready(graph, k)) if calm else _made(graph, k)
     with _lock:
         _ready.append(made)
         del _ready[:-KEPT]
@@ -55,15 +59,26 @@ def _made(graph: MotionGraph, k: int) -> Ready:
     arrays = graph.arrays
     if k == 1:
         roads = roads_of(arrays, standing(arrays))
-        return Ready(arrays, roads, measure_rates(roads, arrays.arc))
+        return Ready(arrays, roads, measure_rates(roads, arrays.arc, _nothing(roads)))
     roads, arc, blends = lay_out_pairs(graph, ready(graph).roads)
-    return Ready(arrays, roads, measure_rates(roads, arc), blends)
+    return Ready(arrays, roads, measure_rates(roads, arc, _nothing(roads)), blends)
+
+
+def _nothing(roads: Roads) -> BoolArray:
+    return np.zeros(len(roads.target), dtype=bool)
+
+
+def _calm(made: Ready) -> Ready:
+    """The same graph with all flights and picks set apart."""
+    roads = made.roads
+    apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
+    return replace(made, rates=rates_without(roads, made.rates, apart), is_calm=True)
 
 
 def roads_of(arrays: GraphArrays, stands: BoolArray) -> Roads:
-    """Arrays of a graph in the order in which they are searched."""
+    """Arrays of a graph in the order in which they are searched: copies, since kernels want them not frozen."""
     order, few = diverse_first(arrays.first, arrays.cost, arrays.delta, CHEAP)
-    whole = np.ascontiguousarray
+    whole = np.array
     return Roads(
         whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),
         whole(arrays.path), whole(arrays.flight), whole(arrays.event), whole(arrays.hand), whole(arrays.root),

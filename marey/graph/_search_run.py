@@ -28,6 +28,7 @@ from marey.graph._ara import (
     clear,
     new_memory,
 )
+from marey.graph._graph import composed
 from marey.graph._search_fallback import Detour, Detours
 from marey.graph._search_problem import Clock, Problem, Way
 from marey.graph._search_result import Solution
@@ -43,6 +44,8 @@ OnSolution = Callable[[Solution], bool | None]
 def compile_kernels() -> None:
     """Load the compiled search once, before any clock runs."""
     from marey.graph import _ara_kernels as kernels
+    from marey.graph._field_kernels import STEPS, grid_distances
+    from marey.graph._heuristics_kernels import potentials
 
     none, one = np.zeros(0, dtype=np.int64), np.zeros((1, 3))
     spot, bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool)
@@ -52,8 +55,10 @@ def compile_kernels() -> None:
     )  # fmt: skip
     world, terms = World2D(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits), Terms(np.zeros(1), np.zeros((1, 1, 1)))
     memory = new_memory(4)
+    grid_distances(bits, np.zeros((2, 2)), STEPS)
+    potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
     kernels.begin(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
-    kernels.search(roads, world, np.zeros((1, 10)), terms, memory, np.inf, 1.0, False, 4)
+    kernels.search(roads, world, np.zeros((1, 12)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4)
     kernels.reopen(memory, 1.0)
     kernels.least_waiting(memory.whole, memory.real, memory.num_states)
 
@@ -69,16 +74,19 @@ class Run:
         on_solution: OnSolution | None,
         *,
         k: int = 1,
-        best: Way | None = None,
-        history: Sequence[Solution] = (),
         few: bool = True,
         looks: Detours | None = None,
+        before: Run | None = None,
+        patience: Clock | None = None,
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
-        self.best, self.history, self.few, self._looks = best, list(history), few, looks
+        self.few, self._looks, self._patience = few, looks, patience or clock
         self._stages: tuple[Problem, ...] = ()
-        self.detours: list[tuple[int, Detour]] = []
-        self.proved, self.stopped, self.expansions, self.violations = np.inf, "", 0, 0
+        self.best: Way | None = None if before is None else before.best
+        self.history: list[Solution] = [] if before is None else list(before.history)
+        self.detours: list[tuple[int, Detour]] = [] if before is None else before.detours
+        self.proved, self.stopped = np.inf, ""
+        self.expansions, self.violations = (0, 0) if before is None else (before.expansions, before.violations)
         self.done, self._chunk, self._low, self._got = False, FIRST_CHUNK, 0.0, (0, np.inf)
 
     @property
@@ -97,12 +105,12 @@ class Run:
 
     def _by_stages(self, schedule: Sequence[float]) -> None:
         """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
-        share = Clock(self.clock.begin, STAGE_SHARE * self.clock.budget_s + 0.5 * self.clock.seconds, self.clock.cancel)
+        share = self.clock.part(STAGE_SHARE)
         self._low = self._start_bound(schedule[0])
         self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
         for epsilon in schedule:
             way = self._chained(epsilon, share)
-            if share.stopped:
+            if share.stopped or self.stopped:
                 break
             if way is not None and way.cost < self.cost:
                 self.best = way
@@ -183,11 +191,14 @@ class Run:
         state = RUNNING
         is_few = self.few and epsilon < FEW_BELOW
         while state == RUNNING:
-            if clock.stopped:
-                self.stopped = self.clock.stopped
+            if clock.stopped or (self.best is None and self._patience.stopped):
+                self.stopped = self.clock.stopped or self._patience.stopped
                 return False
             before = time.perf_counter()
-            state = search(p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, self._chunk)
+            state = search(
+                p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, p.made.rates.apart,
+                self._chunk,
+            )  # fmt: skip
             self._adapt(time.perf_counter() - before)
         self.stopped = "MEMORY" if state == FULL else ""
         return state == DONE
@@ -217,10 +228,15 @@ class Run:
         """Write down the best way and tell of it."""
         self.proved = max(1.0, min(proved, self.proved))
         expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
-        found = Solution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k)
+        found = Solution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, self._ground_way())
         self.history.append(found)
         stop = self.on_solution is not None and bool(self.on_solution(found))
         self.done = stop or self.proved <= 1.0
+
+    def _ground_way(self) -> FloatArray:
+        """Root ``(n, 2)`` [m] at every state of the best way."""
+        assert self.best is not None
+        return composed(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
 
     def _count(self) -> None:
         """Add up what the last search did, and how far it got."""

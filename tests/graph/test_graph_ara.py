@@ -48,6 +48,7 @@ class RandomGraph:
         self.best = float(self.true[0])
         self.terms = Terms(np.zeros(1), rng.uniform(0.2, 1.0) * self.true[None, None])  # a share is consistent
         edges = len(links)
+        self.apart = np.zeros(edges, dtype=bool)
         event = np.zeros(count, dtype=np.int64)
         event[-1] = 1
         self.roads = Roads(
@@ -58,7 +59,7 @@ class RandomGraph:
 
     def run(self, memory, epsilon: float, upper: float = np.inf, budget: int = 1_000_000) -> int:
         return search(
-            self.roads, OPEN_GROUND, AT_ORIGIN, self.terms, memory, upper, epsilon, False, budget
+            self.roads, OPEN_GROUND, AT_ORIGIN, self.terms, memory, upper, epsilon, False, self.apart, budget
         )  # fmt: skip
 
     def memory(self, epsilon: float, capacity: int = 4096):
@@ -163,7 +164,7 @@ def test_the_heap_gives_numbers_back_in_order():
 def test_costs_to_go_are_those_of_dijkstra():
     graph = RandomGraph(np.random.default_rng(11), 80)
     values, settled = potentials(
-        graph.first, graph.target, graph.cost, graph.target == graph.count - 1, np.zeros(graph.count), 200
+        graph.first, graph.target, graph.cost, graph.target == graph.count - 1, graph.apart, np.zeros(graph.count), 200
     )
     assert settled
     at_end = graph.source != graph.count - 1  # from the end itself a way leads round
@@ -179,5 +180,5 @@ def test_the_rate_of_the_cheapest_cycle_is_that_of_bisection():
         length = rng.uniform(0.1, 1.0, len(graph.cost))
         found = least_cycle_rate(graph.first, graph.target, graph.cost, length, 100.0)
         no, never = np.zeros(len(length), dtype=bool), np.zeros(40)
-        assert potentials(graph.first, graph.target, graph.cost - 0.999 * found * length, ~no, never, 60)[1]
-        assert not potentials(graph.first, graph.target, graph.cost - 1.001 * found * length, ~no, never, 60)[1]
+        assert potentials(graph.first, graph.target, graph.cost - 0.999 * found * length, ~no, no, never, 60)[1]
+        assert not potentials(graph.first, graph.target, graph.cost - 1.001 * found * length, ~no, no, never, 60)[1]
