@@ -1,0 +1,131 @@
+r"""A ball that is thrown at a figure: three more velocities in the same programme.
+
+Where it touches, :math:`n^T(J_P v - u) \ge -\phi/h` with u the ball's velocity: the impulse that stops the ball is the
+one that hits the figure. [Tournier2011]_ §14.1 (the ball of fig. 14.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, frozen
+from marey.dynamics import GRAVITY
+from marey.simulate._ground import GAMMA, Ground
+from marey.simulate._mechanics import Mechanics
+from marey.simulate._rows import NO_SLOT, Rows
+from marey.skeleton import Capsules
+
+NEAR_M: Final = 0.05  # [m]
+SLOW_M_S: Final = 0.2  # [m/s] slower than this, nothing bounces
+RECOVERY_M_S: Final = 0.5
+CONTACT_PRIORITY: Final = 2
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ball:
+    """A ball in flight; it does not spin."""
+
+    place: FloatArray  # (3,) [m] in world
+    velocity: FloatArray  # (3,) [m/s]
+    radius_m: float = 0.11
+    mass_kg: float = 0.6  # a basketball
+    bounce: float = 0.5  # [-] part of the speed of approach that comes back
+    gravity: FloatArray = (0.0, -GRAVITY, 0.0)  # pyright: ignore[reportAssignmentType]  # (3,) [m/s²]
+
+    def __post_init__(self) -> None:
+        for name in ("place", "velocity", "gravity"):
+            object.__setattr__(self, name, frozen(getattr(self, name), 3, name=name))
+        for name in ("radius_m", "mass_kg"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
+                raise InputError(f"{name} of a ball is {getattr(self, name)}", "Give a number above zero")
+        if not 0.0 <= self.bounce <= 1.0:
+            raise InputError(f"bounce of a ball is {self.bounce}", "Take a part from 0 to 1")
+
+
+class _Touch(NamedTuple):
+    gap: float
+    normal: FloatArray  # (3,) from the ball to the other
+    row: FloatArray  # (d,) of the other's velocity along the normal
+    speed: float  # of the other along the normal, before the step
+
+
+def ball_rows(
+    balls: Sequence[Ball], solid: Capsules, grounds: Sequence[Ground], here: Mechanics, velocity: FloatArray, dt: float
+) -> Rows:
+    """Rows ``(m, d + 3 B)`` of balls against the figure and against the grounds."""
+    d, found = len(velocity), list[tuple[FloatArray, float, str]]()
+    for n, ball in enumerate(balls):
+        touches = [(t, "figure") for t in _figure_touches(ball, solid, here, velocity)]
+        touches += [(t, "ground") for t in _ground_touches(ball, grounds, d)]
+        for touch, other in touches:
+            approach = float(ball.velocity @ touch.normal) - touch.speed
+            if touch.gap > NEAR_M + 2.0 * dt * max(0.0, approach):
+                continue
+            row = np.zeros(d + 3 * len(balls))
+            row[:d] = touch.row
+            row[d + 3 * n : d + 3 * n + 3] = -touch.normal
+            found.append((row, _bound(ball, touch.gap, approach, dt), f"ball {n} on the {other}"))
+    count = len(found)
+    J = np.array([row for row, _, _ in found]).reshape(count, d + 3 * len(balls))
+    b = np.array([bound for _, bound, _ in found])
+    none = np.full(count, NO_SLOT, dtype=np.int64)
+    ends = (np.zeros(count), np.full(count, np.inf))
+    priorities = np.full(count, CONTACT_PRIORITY)
+    return Rows(J, b, *ends, none, np.zeros((count, 3)), none, priorities, [name for _, _, name in found])
+
+
+def _bound(ball: Ball, gap: float, approach: float, dt: float) -> float:
+    """Least speed at which the two part."""
+    if gap <= dt * approach and approach > SLOW_M_S:
+        return ball.bounce * approach
+    return -gap / dt if gap >= 0.0 else min(-GAMMA * gap / dt, RECOVERY_M_S)
+
+
+def _figure_touches(ball: Ball, solid: Capsules, here: Mechanics, velocity: FloatArray) -> list[_Touch]:
+    """The nearest capsule of the figure."""
+    frames, origins = here.frames[solid.joints], here.joints[solid.joints]
+    starts = origins + np.einsum("sij,sj->si", frames, solid.starts)
+    ends = origins + np.einsum("sij,sj->si", frames, solid.ends)
+    along = ends - starts
+    part = np.einsum("si,si->s", ball.place - starts, along) / np.maximum(np.einsum("si,si->s", along, along), 1e-12)
+    part = np.clip(part, 0.0, 1.0)
+    away = starts + part[:, None] * along - ball.place
+    lengths = np.linalg.norm(away, axis=1)
+    radii = solid.start_radii + part * (solid.end_radii - solid.start_radii)
+    gaps = lengths - radii - ball.radius_m
+    s = int(np.argmin(gaps))
+    normal = away[s] / lengths[s] if lengths[s] > 1e-9 else np.array([0.0, 1.0, 0.0])
+    j = int(solid.joints[s])
+    offset = here.frames[j].T @ (ball.place + away[s] - radii[s] * normal - here.joints[j])
+    row = normal @ here.point_jacobian(j, offset)
+    return [_Touch(float(gaps[s]), normal, row, float(row @ velocity))]
+
+
+def _ground_touches(ball: Ball, grounds: Sequence[Ground], d: int) -> list[_Touch]:
+    still = np.zeros(d)
+    return [_Touch(float(g.gaps(ball.place)) - ball.radius_m, -g.normal, still, 0.0) for g in grounds]
+
+
+def with_balls(
+    L: FloatArray, free_velocity: FloatArray, balls: Sequence[Ball], dt: float
+) -> tuple[FloatArray, FloatArray]:
+    """Factor of the inertia and free velocity, with those of balls behind them."""
+    d, size = len(free_velocity), len(free_velocity) + 3 * len(balls)
+    factor, velocity = np.zeros((size, size)), np.empty(size)
+    factor[:d, :d], velocity[:d] = L, free_velocity
+    for n, ball in enumerate(balls):
+        at = slice(d + 3 * n, d + 3 * n + 3)
+        factor[at, at] = np.sqrt(ball.mass_kg) * np.eye(3)
+        velocity[at] = ball.velocity + dt * ball.gravity
+    return factor, velocity
+
+
+def moved_balls(balls: Sequence[Ball], velocities: FloatArray, dt: float) -> tuple[Ball, ...]:
+    """Balls after a step with velocities ``(3 B,)``."""
+    speeds = velocities.reshape(-1, 3)
+    return tuple(replace(b, place=b.place + dt * u, velocity=u) for b, u in zip(balls, speeds, strict=True))

@@ -1,0 +1,294 @@
+"""All that holds a figure: grounds, joint limits, pins and other constraints, in one programme a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.dynamics import Body
+from marey.kinematics import JointLimits
+from marey.simulate._ball import CONTACT_PRIORITY, Ball, ball_rows, moved_balls, with_balls
+from marey.simulate._constraints_kinds import Constraint
+from marey.simulate._contacts import Contacts, contact_spheres
+from marey.simulate._ground import Ground, planes_of
+from marey.simulate._limit_rows import LimitRows
+from marey.simulate._mechanics import Mechanics
+from marey.simulate._mechanism import Mechanism
+from marey.simulate._rows import Names, Rows, stacked
+from marey.simulate._solve import Solution, solve_factored
+from marey.skeleton import capsules
+
+LIMIT_PRIORITY: Final = 1
+SLOTS: Final = 9  # rows that a contact can have, as in the kernels
+
+Grounds = Ground | Iterable[Ground] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """What one step tells the next; a step never changes it, so a step that is given up leaves no trace."""
+
+    warm: FloatArray  # (S,) last multipliers of all possible rows
+    anchors: FloatArray  # (P, C, 3) [m] where corners stand
+    anchored: BoolArray  # (P, C)
+    pushes: FloatArray  # (P, C) [N s] last normal impulses
+    logs: FloatArray  # (J, 3) last logarithms of joints in the axes of their ellipsoids
+    balls: tuple[Ball, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """A step under constraints."""
+
+    velocity: FloatArray  # (d,)
+    impulse: FloatArray  # (d,) what all constraints together did, as a body covector
+    contacts: Contacts
+    memory: Memory
+    relaxed: tuple[str, ...]  # rows that could not be kept
+    balls: tuple[Ball, ...]
+    changes: int  # of the active set: the work of the solver
+    is_converged: bool
+
+
+class _Near(NamedTuple):
+    """Contacts of a step before it is solved."""
+
+    which: IntArray
+    gaps: FloatArray
+    arms: FloatArray
+    speeds: FloatArray
+    places: FloatArray
+
+
+class _Gathered(NamedTuple):
+    rows: Rows
+    partners: IntArray
+    grips: FloatArray
+    near: _Near
+    logs: FloatArray
+
+
+def make_constrainer(
+    body: Body,
+    mechanism: Mechanism,
+    *,
+    ground: Grounds = None,
+    limits: JointLimits | None = None,
+    constraints: Iterable[Constraint | Ball] = (),
+) -> Constrainer | None:
+    """Everything that holds a figure, or ``None`` where nothing does."""
+    grounds = () if ground is None else (ground,) if isinstance(ground, Ground) else tuple(ground)
+    things = tuple(constraints)
+    if not grounds and limits is None and not things:
+        return None
+    return Constrainer(body, mechanism, grounds, limits, things)
+
+
+class Constrainer:
+    """Grounds, limits, constraints and balls of one figure."""
+
+    def __init__(
+        self,
+        body: Body,
+        mechanism: Mechanism,
+        grounds: tuple[Ground, ...],
+        limits: JointLimits | None,
+        things: tuple[Constraint | Ball, ...],
+    ) -> None:
+        for ground in grounds:
+            if not isinstance(ground, Ground):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+                raise InputError(f"a ground is a {type(ground).__name__}", "Pass marey.simulate.Ground()")
+        for thing in things:
+            if not isinstance(thing, Ball | Constraint):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError(f"a constraint is a {type(thing).__name__}", "Pass Pin, Ball or one of your own")
+        self.skeleton, self.grounds, self.limits = body.skeleton, grounds, limits
+        self.spheres, self.sphere_names = contact_spheres(body.skeleton)
+        self._planes = planes_of(grounds)
+        self._limit_rows = None if limits is None else LimitRows(limits, body.skeleton)
+        self._constraints = tuple(t for t in things if not isinstance(t, Ball))
+        self._balls = tuple(t for t in things if isinstance(t, Ball))
+        self._solid = capsules(body.skeleton)
+        self._size = 6 + mechanism.basis.shape[2]
+        self._slot_names = self._named_slots()
+
+    def first_memory(self) -> Memory:
+        """What is known before the first step."""
+        planes, spheres, joints = len(self.grounds), len(self.sphere_names), self.skeleton.num_joints
+        shape = (planes, spheres)
+        return Memory(
+            np.zeros(len(self._slot_names)),
+            np.zeros((*shape, 3)),
+            np.zeros(shape, dtype=np.bool_),
+            np.zeros(shape),
+            np.zeros((joints, 3)),
+            self._balls,
+        )
+
+    def thrown(self, memory: Memory | None, ball: Ball) -> Memory:
+        """Memory with one more ball in flight."""
+        memory = self.first_memory() if memory is None else memory
+        return replace(memory, balls=(*memory.balls, ball))
+
+    def rows(
+        self,
+        here: Mechanics,
+        wxyz: FloatArray,
+        coordinates: FloatArray,
+        velocity: FloatArray,
+        dt: float,
+        memory: Memory | None = None,
+    ) -> Rows:
+        """Rows of a step that is expected to have about this velocity ``(d,)``; balls come as a surprise."""
+        return self._gathered(here, wxyz, velocity, dt, self.first_memory() if memory is None else memory).rows
+
+    def solve(
+        self,
+        here: Mechanics,
+        wxyz: FloatArray,
+        coordinates: FloatArray,
+        velocity: FloatArray,
+        dt: float,
+        inertia: FloatArray,
+        rhs: FloatArray,
+        memory: Memory | None = None,
+    ) -> Outcome:
+        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows.
+
+        Args:
+            here: mechanics of the present configuration.
+            wxyz: local rotations ``(J, 4)``.
+            coordinates: of the pose model ``(k,)``.
+            velocity: before the step ``(d,)``.
+            dt: length of the step [s].
+            inertia: M with any damping ``(d, d)``.
+            rhs: f ``(d,)``.
+            memory: of the last step.
+        """
+        from marey.simulate._solve_kernels import cholesky, solved
+
+        memory = self.first_memory() if memory is None else memory
+        L = cholesky(inertia)
+        free = solved(L, rhs)
+        gathered = self._gathered(here, wxyz, free, dt, memory)
+        if memory.balls:
+            L, free, gathered = self._joined_by_balls(L, free, gathered, here, velocity, dt, memory.balls)
+        rows, slots = gathered.rows, gathered.rows.slots
+        start = np.where(slots >= 0, memory.warm[slots], 0.0)
+        found = solve_factored(L, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
+        warm = np.zeros(len(memory.warm))
+        warm[slots[slots >= 0]] = found.multipliers[slots >= 0]
+        contacts, memory = self._remembered(here, gathered, found, dt, memory)
+        return Outcome(
+            found.velocity[: self._size],
+            (found.multipliers @ rows.J)[: self._size],
+            contacts,
+            replace(memory, warm=warm),
+            found.relaxed,
+            memory.balls,
+            found.changes,
+            found.is_converged,
+        )
+
+    def _gathered(
+        self, here: Mechanics, wxyz: FloatArray, expected: FloatArray, dt: float, memory: Memory
+    ) -> _Gathered:
+        """All rows of a step that is expected to have about this velocity."""
+        near, contact_part, partners = self._contact_rows(here, expected, dt, memory)
+        parts, logs = [contact_part], memory.logs
+        if self._limit_rows is not None:
+            J, b, who, logs = self._limit_rows.rows(wxyz, here.turns, memory.logs, expected, dt)
+            parts.append(self._limit_part(J, b, who))
+        parts += [constraint.rows(here, self.skeleton, dt) for constraint in self._constraints]
+        rows = stacked(parts)
+        grips = np.zeros(len(rows))
+        if partners.size and partners.max() >= 0:
+            grips[: len(partners)] = self._planes.frictions[near.which[contact_part.owners, 0]]
+        partners = np.concatenate([partners, np.full(len(rows) - len(partners), -1, dtype=np.int64)])
+        return _Gathered(rows, partners, grips, near, logs)
+
+    def _contact_rows(
+        self, here: Mechanics, expected: FloatArray, dt: float, memory: Memory
+    ) -> tuple[_Near, Rows, IntArray]:
+        from marey.simulate._rows_kernels import contact_rows, near_contacts
+
+        columns = (here.angular, here.linear)
+        which, gaps, arms, speeds = near_contacts(
+            here.frames, here.joints, *columns, self.spheres, self._planes, expected, dt
+        )
+        places = here.joints[self.spheres.joints[which[:, 1]]] + arms
+        near = _Near(which, gaps, arms, speeds, places)
+        told = (memory.anchors, memory.anchored, memory.pushes)
+        J, b, lower, upper, directions, owners, slots, partners = contact_rows(
+            *columns, places, self.spheres, self._planes, which, gaps, arms, speeds, *told, dt
+        )
+        priorities = np.full(len(b), CONTACT_PRIORITY)
+        names = Names(self._slot_names, slots)
+        return near, Rows(J, b, lower, upper, slots, directions, owners, priorities, names), partners
+
+    def _limit_part(self, J: FloatArray, b: FloatArray, who: IntArray) -> Rows:
+        count = len(b)
+        slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
+        ends = (np.zeros(count), np.full(count, np.inf))
+        names, nobody = Names(self._slot_names, slots), np.full(count, -1, dtype=np.int64)
+        return Rows(J, b, *ends, slots, np.zeros((count, 3)), nobody, np.full(count, LIMIT_PRIORITY), names)
+
+    def _named_slots(self) -> tuple[str, ...]:
+        """Names of all possible rows: contacts plane by plane, then the limits of the joints."""
+        contacts = [name for _ in self.grounds for name in self.sphere_names for _ in range(SLOTS)]
+        return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
+
+    def _joined_by_balls(
+        self,
+        L: FloatArray,
+        free: FloatArray,
+        gathered: _Gathered,
+        here: Mechanics,
+        velocity: FloatArray,
+        dt: float,
+        balls: Sequence[Ball],
+    ) -> tuple[FloatArray, FloatArray, _Gathered]:
+        """The same step with balls: more velocities, more rows."""
+        hits = ball_rows(balls, self._solid, self.grounds, here, velocity, dt)
+        rows = gathered.rows
+        wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
+        more = len(hits)
+        L, free = with_balls(L, free, balls, dt)
+        return (
+            L,
+            free,
+            gathered._replace(
+                rows=stacked([replace(rows, J=wider), hits]),
+                partners=np.concatenate([gathered.partners, np.full(more, -1, dtype=np.int64)]),
+                grips=np.concatenate([gathered.grips, np.zeros(more)]),
+            ),
+        )
+
+    def _remembered(
+        self, here: Mechanics, gathered: _Gathered, found: Solution, dt: float, memory: Memory
+    ) -> tuple[Contacts, Memory]:
+        """Contacts with their impulses, and what the next step has to know."""
+        from marey.simulate._rows_kernels import impulses_of, remember
+
+        near, rows = gathered.near, gathered.rows
+        which = near.which
+        impulses = impulses_of(rows.directions, rows.owners, found.multipliers, len(which))
+        velocity = np.ascontiguousarray(found.velocity[: self._size])
+        anchors, anchored, pushes = remember(
+            *(here.angular, here.linear, self.spheres, self._planes, which, near.arms, near.places),
+            *(impulses, velocity, memory.anchors, memory.anchored),
+        )
+        balls = moved_balls(memory.balls, found.velocity[self._size :], dt)
+        contacts = Contacts(
+            tuple(self.sphere_names[s] for s in which[:, 1]),
+            self.spheres.joints[which[:, 1]],
+            near.places,
+            self._planes.normals[which[:, 0]],
+            near.gaps,
+            impulses,
+            dt,
+        )
+        return contacts, Memory(memory.warm, anchors, anchored, pushes, gathered.logs, balls)

@@ -1,0 +1,125 @@
+r"""Compiled rows of joint limits.
+
+An ellipsoid has a level :math:`f = x^T A x`, :math:`x = \log(c^{-1} q)`, with the body gradient
+:math:`2 J_r^{-T}(x)\,A x`; its row is :math:`-\nabla f \cdot \omega \ge -(1 - f)/h`. [Tournier2011]_ §12.4. Limits of
+other kinds tell a distance d only outside, so it is measured where the free step would end.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.kinematics._limits_kernels import pulled_back
+from marey.lie._rotation_kernels import conjugate, exp, log, multiply, quaternion_at, rotate, write_rotation
+
+ACTIVE_LEVEL = 0.8  # [-] of an ellipsoid above which its row is there: speculative, so that nothing chatters
+SOFT = 0.2  # [-] part of a violation that a step repairs
+RECOVERY_RAD_S = 2.0  # [rad/s] a violation is left at this speed at most
+NEAR_HALF_TURN = pi - 1e-3  # [rad] beyond, the logarithm is continued from the last step
+LEAST_RAD = 1e-9  # [rad] of a violation
+LEAST_ROW = 1e-6  # [-] a row that no coordinate can move is none
+
+
+@kernel
+def turned_by(wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float) -> tuple[FloatArray, FloatArray]:
+    """Local rotations ``(2, J, 4)`` now and after a step, and the joints' angular velocities ``(J, 3)``."""
+    count, k = turns.shape[0], turns.shape[2]
+    out, omega = np.empty((2, count, 4)), np.zeros((count, 3))
+    out[0], out[1] = wxyz, wxyz
+    for j in range(1, count):
+        for r in range(3):
+            for i in range(k):
+                omega[j, r] += turns[j, r, i] * velocity[6 + i]
+        step = exp((dt * omega[j, 0], dt * omega[j, 1], dt * omega[j, 2]))
+        write_rotation(out[1, j], multiply(quaternion_at(wxyz, j), step))
+    return out, omega
+
+
+@kernel
+def _write_row(turns: FloatArray, j: int, x: float, y: float, z: float, row: FloatArray) -> float:
+    """Write the row of a joint's angular velocity along a vector; return its squared length."""
+    square = 0.0
+    for i in range(6):
+        row[i] = 0.0
+    for i in range(turns.shape[2]):
+        value = x * turns[j, 0, i] + y * turns[j, 1, i] + z * turns[j, 2, i]
+        row[6 + i] = value
+        square += value * value
+    return square
+
+
+@kernel
+def ellipsoid_rows(
+    wxyz: FloatArray,
+    turns: FloatArray,
+    centres: FloatArray,
+    axes: FloatArray,
+    semi: FloatArray,
+    logs: FloatArray,
+    velocity: FloatArray,
+    dt: float,
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+    """Rows ``(m, d)``, bounds, joints of the ellipsoids that a joint is near to, and all logarithms ``(J, 3)``."""
+    count, d = turns.shape[0], 6 + turns.shape[2]
+    J, b, who, found = np.empty((count, d)), np.empty(count), np.empty(count, dtype=np.int64), logs.copy()
+    m = 0
+    for j in range(1, count):
+        if np.isinf(semi[j, 0]):
+            continue
+        frame = quaternion_at(axes, j)
+        y = rotate(conjugate(frame), log(multiply(conjugate(quaternion_at(centres, j)), quaternion_at(wxyz, j))))
+        angle = sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2])
+        if angle > NEAR_HALF_TURN and logs[j, 0] * y[0] + logs[j, 1] * y[1] + logs[j, 2] * y[2] < 0.0:
+            back = 1.0 - 2.0 * pi / angle
+            y = (back * y[0], back * y[1], back * y[2])
+        found[j, 0], found[j, 1], found[j, 2] = y
+        a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
+        level = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
+        g = rotate(frame, pulled_back(y, a))
+        square = _write_row(turns, j, -g[0], -g[1], -g[2], J[m])
+        if square < LEAST_ROW * LEAST_ROW:
+            continue
+        rate = 0.0
+        for i in range(turns.shape[2]):
+            rate -= J[m, 6 + i] * velocity[6 + i]
+        if max(level, level + dt * rate) <= ACTIVE_LEVEL:
+            continue
+        steepness = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2])
+        b[m] = -(1.0 - level) / dt if level <= 1.0 else min(SOFT * (level - 1.0) / dt, RECOVERY_RAD_S * steepness)
+        who[m] = j
+        m += 1
+    return J[:m], b[:m], who[:m], found
+
+
+@kernel
+def distance_rows(
+    turns: FloatArray, violation: FloatArray, gradient: FloatArray, omega: FloatArray, dt: float
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    r"""Rows ``(m, d)``, bounds and joints of limits that tell a distance, from now and from the end of a free step.
+
+    With the distance :math:`d_1` and slope at the end of the free step,
+    :math:`d_1 + h \nabla d \cdot (\omega - \omega_{free}) \le (1 - \gamma)\,d_0`.
+    """
+    count, d = turns.shape[0], 6 + turns.shape[2]
+    J, b, who = np.empty((count, d)), np.empty(count), np.empty(count, dtype=np.int64)
+    m = 0
+    for j in range(1, count):
+        now, then = violation[0, j], violation[1, j]
+        if max(now, then) < LEAST_RAD:
+            continue
+        repair = min(SOFT * now, RECOVERY_RAD_S * dt)
+        f = 1 if then >= LEAST_RAD else 0
+        size = violation[f, j]
+        x, y, z = gradient[f, j, 0] / size, gradient[f, j, 1] / size, gradient[f, j, 2] / size
+        if _write_row(turns, j, -x, -y, -z, J[m]) < LEAST_ROW * LEAST_ROW:
+            continue
+        if f == 1:
+            b[m] = (then - now + repair) / dt - (x * omega[j, 0] + y * omega[j, 1] + z * omega[j, 2])
+        else:
+            b[m] = repair / dt
+        who[m] = j
+        m += 1
+    return J[:m], b[:m], who[:m]

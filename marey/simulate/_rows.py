@@ -1,0 +1,90 @@
+"""Rows: what a step must respect, as linear constraints on its velocity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, overload
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+
+BILATERAL: Final = 0
+UNILATERAL: Final = 1
+HARD: Final = 1e-10  # [-] of a row's own diagonal entry: compliance of rows that must hold
+NO_SLOT: Final = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    r"""Constraints :math:`J v = b` and :math:`J v \ge b` on a velocity, with bounds on their multipliers.
+
+    A bilateral row has a multiplier without bounds, a unilateral one a multiplier that is not negative.
+    """
+
+    J: FloatArray  # (m, d)
+    b: FloatArray  # (m,)
+    lower: FloatArray  # (m,) of the multipliers [N s]
+    upper: FloatArray  # (m,)
+    slots: IntArray  # (m,) which of all possible rows of the figure it is; NO_SLOT for rows made by the user
+    directions: FloatArray  # (m, 3) in world, in which a unit impulse of a contact's row pushes; zero for other rows
+    owners: IntArray  # (m,) number of the contact in this step, or -1
+    priorities: IntArray  # (m,) who gives way where not all can hold: lower first
+    names: Sequence[str]  # (m,)
+
+    @property
+    def kinds(self) -> IntArray:
+        """``BILATERAL`` or ``UNILATERAL`` for each row ``(m,)``."""
+        return np.where(np.isneginf(self.lower), BILATERAL, UNILATERAL)
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+
+class Names(Sequence[str]):
+    """Names of rows, looked up only when somebody asks."""
+
+    def __init__(self, all_names: Sequence[str], slots: IntArray) -> None:
+        self._all_names, self._slots = all_names, slots
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self._all_names[s] for s in self._slots[index]]
+        return self._all_names[self._slots[index]]
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+
+def plain_rows(J: FloatArray, b: FloatArray, *, is_equality: bool, name: str, priority: int = 1) -> Rows:
+    """Rows that belong to no contact."""
+    count = len(b)
+    lower = np.full(count, -np.inf if is_equality else 0.0)
+    none = np.full(count, NO_SLOT, dtype=np.int64)
+    upper = np.full(count, np.inf)
+    return Rows(J, b, lower, upper, none, np.zeros((count, 3)), none, np.full(count, priority), (name,) * count)
+
+
+def stacked(parts: Sequence[Rows]) -> Rows:
+    """Rows of several kinds as one set."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [name for part in parts for name in part.names]
+    return Rows(
+        np.concatenate([p.J for p in parts]),
+        np.concatenate([p.b for p in parts]),
+        np.concatenate([p.lower for p in parts]),
+        np.concatenate([p.upper for p in parts]),
+        np.concatenate([p.slots for p in parts]),
+        np.concatenate([p.directions for p in parts]),
+        np.concatenate([p.owners for p in parts]),
+        np.concatenate([p.priorities for p in parts]),
+        names,
+    )

@@ -1,0 +1,239 @@
+r"""Compiled rows of contacts with planes.
+
+A row in the direction u at a point P is :math:`u^T J_P = u^T J_{joint} + (a \times u)^T J_\omega`, with a the arm from
+the joint to the point. [Tournier2011]_ §10.3.
+"""
+
+from __future__ import annotations
+
+from math import cos, pi, sin, sqrt
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.simulate._contacts import Spheres
+from marey.simulate._ground import Planes
+
+FRICTIONLESS, STICK, COULOMB, STAGGERED = 0, 1, 2, 3
+SLOTS = 9  # rows that a contact can have: normal and up to eight facets, or two tangents
+NEAR_M = 0.02  # [m] points nearer than this get a row, and those that could come to the ground within the step
+TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
+RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
+SLIP_PART = 2.0  # [-] friction takes less slip than this many times mu times the normal speed that a contact stops
+
+
+@kernel
+def row_of(
+    angular: FloatArray, linear: FloatArray, j: int, arm: FloatArray, x: float, y: float, z: float, out: FloatArray
+) -> None:
+    """Write the row of a direction at a point."""
+    p, q, r = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
+    for i in range(out.shape[0]):
+        out[i] = x * linear[j, 0, i] + y * linear[j, 1, i] + z * linear[j, 2, i]
+        out[i] += p * angular[j, 0, i] + q * angular[j, 1, i] + r * angular[j, 2, i]
+
+
+@kernel
+def velocity_of(
+    angular: FloatArray, linear: FloatArray, j: int, arm: FloatArray, v: FloatArray
+) -> tuple[float, float, float]:
+    """Velocity of a point."""
+    a = b = c = x = y = z = 0.0
+    for i in range(v.shape[0]):
+        a += angular[j, 0, i] * v[i]
+        b += angular[j, 1, i] * v[i]
+        c += angular[j, 2, i] * v[i]
+        x += linear[j, 0, i] * v[i]
+        y += linear[j, 1, i] * v[i]
+        z += linear[j, 2, i] * v[i]
+    return x + b * arm[2] - c * arm[1], y + c * arm[0] - a * arm[2], z + a * arm[1] - b * arm[0]
+
+
+@kernel
+def near_contacts(
+    frames: FloatArray,
+    joints: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    spheres: Spheres,
+    planes: Planes,
+    velocity: FloatArray,
+    dt: float,
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Contacts ``(C, 2)`` (plane, sphere) that a step of this velocity might make, gaps, arms and velocities."""
+    most = planes.points.shape[0] * spheres.joints.shape[0]
+    which, gaps, arms, speeds = (
+        np.empty((most, 2), dtype=np.int64),
+        np.empty(most),
+        np.empty((most, 3)),
+        np.empty((most, 3)),
+    )
+    count = 0
+    arm, centre = np.empty(3), np.empty(3)
+    for s in range(spheres.joints.shape[0]):
+        j, o = spheres.joints[s], spheres.offsets[s]
+        for r in range(3):
+            centre[r] = frames[j, r, 0] * o[0] + frames[j, r, 1] * o[1] + frames[j, r, 2] * o[2]
+        for p in range(planes.points.shape[0]):
+            n = planes.normals[p]
+            gap = -spheres.radii[s]
+            for r in range(3):
+                gap += n[r] * (joints[j, r] + centre[r] - planes.points[p, r])
+                arm[r] = centre[r] - spheres.radii[s] * n[r]
+            x, y, z = velocity_of(angular, linear, j, arm, velocity)
+            fall = max(0.0, -(x * n[0] + y * n[1] + z * n[2]))
+            if gap < NEAR_M + 2.0 * dt * fall:
+                which[count, 0], which[count, 1], gaps[count] = p, s, gap
+                arms[count] = arm
+                speeds[count, 0], speeds[count, 1], speeds[count, 2] = x, y, z
+                count += 1
+    return which[:count], gaps[:count], arms[:count], speeds[:count]
+
+
+@kernel
+def tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
+    """Write two directions in a plane, the first along a velocity; return the speed along it."""
+    fall = n[0] * x + n[1] * y + n[2] * z
+    x, y, z = x - fall * n[0], y - fall * n[1], z - fall * n[2]
+    speed = sqrt(x * x + y * y + z * z)
+    if speed > 1e-6:
+        out[0, 0], out[0, 1], out[0, 2] = x / speed, y / speed, z / speed
+    else:
+        a, b, c = (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 0.0, 1.0)
+        part = a * n[0] + b * n[1] + c * n[2]
+        a, b, c = a - part * n[0], b - part * n[1], c - part * n[2]
+        length = sqrt(a * a + b * b + c * c)
+        out[0, 0], out[0, 1], out[0, 2] = a / length, b / length, c / length
+    t = out[0]
+    out[1, 0], out[1, 1], out[1, 2] = n[1] * t[2] - n[2] * t[1], n[2] * t[0] - n[0] * t[2], n[0] * t[1] - n[1] * t[0]
+    return speed
+
+
+@kernel
+def contact_rows(
+    angular: FloatArray,
+    linear: FloatArray,
+    places: FloatArray,
+    spheres: Spheres,
+    planes: Planes,
+    which: IntArray,
+    gaps: FloatArray,
+    arms: FloatArray,
+    speeds: FloatArray,
+    anchors: FloatArray,
+    anchored: BoolArray,
+    pushes: FloatArray,
+    dt: float,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray, IntArray, IntArray]:
+    """Rows, bounds, ends of multipliers, directions, owners, slots and partners of all near contacts.
+
+    A partner is the row of the normal impulse that bounds a tangential one (staggered friction); -1 for none.
+    """
+    most, d = which.shape[0] * SLOTS, angular.shape[2]
+    J, b, lower, upper = np.empty((most, d)), np.empty(most), np.zeros(most), np.full(most, np.inf)
+    directions, owners = np.empty((most, 3)), np.empty(most, dtype=np.int64)
+    slots, partners = np.empty(most, dtype=np.int64), np.full(most, -1, dtype=np.int64)
+    axes, pull, count = np.empty((2, 3)), np.empty(3), 0
+    for c in range(which.shape[0]):
+        p, s = which[c, 0], which[c, 1]
+        n, mode, mu = planes.normals[p], planes.modes[p], planes.frictions[p]
+        j, gap, first = spheres.joints[s], gaps[c], count
+        base = (p * spheres.joints.shape[0] + s) * SLOTS
+        fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
+        approach = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
+        touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
+        slip = tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes)
+        for r in range(3):
+            pull[r] = planes.gammas[p] * (anchors[p, s, r] - places[c, r]) / dt if anchored[p, s] else 0.0
+        kept = max(0.0, slip - SLIP_PART * mu * max(0.0, approach - fall)) if touches and mode == COULOMB else 0.0
+        if not touches or mode != COULOMB or kept > 0.0:
+            directions[count], b[count], owners[count], slots[count] = n, approach, c, base
+            count += 1
+        if touches and mode == COULOMB:
+            sides = planes.facets[p]
+            for f in range(sides):
+                u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
+                b[count], owners[count], slots[count] = approach - mu * kept, c, base + 1 + f
+                for r in range(3):
+                    side = u * axes[0, r] + w * axes[1, r]
+                    directions[count, r] = n[r] + side
+                    b[count] += side * pull[r]
+                count += 1
+        elif touches:
+            for f in range(2):
+                directions[count], owners[count], slots[count] = axes[f], c, base + 1 + f
+                b[count] = pull[0] * axes[f, 0] + pull[1] * axes[f, 1] + pull[2] * axes[f, 2]
+                if mode == STICK:
+                    lower[count] = -np.inf
+                else:
+                    partners[count] = first
+                    lower[count], upper[count] = -mu * pushes[p, s], mu * pushes[p, s]
+                count += 1
+        for i in range(first, count):
+            u = directions[i]
+            row_of(angular, linear, j, arms[c], u[0], u[1], u[2], J[i])
+    return (
+        J[:count],
+        b[:count],
+        lower[:count],
+        upper[:count],
+        directions[:count],
+        owners[:count],
+        slots[:count],
+        partners[:count],
+    )
+
+
+@kernel
+def impulses_of(directions: FloatArray, owners: IntArray, multipliers: FloatArray, count: int) -> FloatArray:
+    """Impulses ``(C, 3)`` of contacts from the multipliers of their rows."""
+    out = np.zeros((count, 3))
+    for i in range(owners.shape[0]):
+        c = owners[i]
+        if c >= 0 and multipliers[i] != 0.0:
+            for r in range(3):
+                out[c, r] += multipliers[i] * directions[i, r]
+    return out
+
+
+SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
+FAR_M = 0.02  # [m] an anchor that is farther away is lost
+
+
+@kernel
+def remember(
+    angular: FloatArray,
+    linear: FloatArray,
+    spheres: Spheres,
+    planes: Planes,
+    which: IntArray,
+    arms: FloatArray,
+    places: FloatArray,
+    impulses: FloatArray,
+    velocity: FloatArray,
+    anchors: FloatArray,
+    anchored: BoolArray,
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Anchors of the corners that stand, and normal impulses of all contacts ``(P, C)``, for the next step."""
+    places_kept, held = anchors.copy(), np.zeros(anchored.shape, dtype=np.bool_)
+    pushes = np.zeros(anchored.shape)
+    for c in range(which.shape[0]):
+        p, s = which[c, 0], which[c, 1]
+        n = planes.normals[p]
+        push = impulses[c, 0] * n[0] + impulses[c, 1] * n[1] + impulses[c, 2] * n[2]
+        pushes[p, s] = max(0.0, push)
+        if push <= 0.0 or spheres.radii[s] > 0.0:
+            continue
+        x, y, z = velocity_of(angular, linear, spheres.joints[s], arms[c], velocity)
+        fall = x * n[0] + y * n[1] + z * n[2]
+        slip, away = 0.0, 0.0
+        for r in range(3):
+            v = (x, y, z)[r] - fall * n[r]
+            slip += v * v
+            away += (places[c, r] - anchors[p, s, r]) ** 2
+        if slip > SLIDING * SLIDING:
+            continue
+        held[p, s] = True
+        if not anchored[p, s] or away > FAR_M * FAR_M:
+            places_kept[p, s] = places[c]
+    return places_kept, held, pushes

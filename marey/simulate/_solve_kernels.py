@@ -1,0 +1,337 @@
+r"""Compiled solution of one constrained step: a small quadratic programme in the multipliers of its rows.
+
+The step :math:`\arg\min \frac12 v^T M v - f^T v` with rows :math:`J v = b`, :math:`J v \ge b` has the dual
+
+.. math:: \min_{l \le \lambda \le u} \tfrac12 \lambda^T (J M^{-1} J^T + E)\,\lambda - (b - J M^{-1} f)^T \lambda,
+          \qquad v = M^{-1}(f + J^T \lambda)
+
+[Tournier2011]_ §10.3. E is a small compliance, so that the programme has one solution whatever the rows are. It is
+solved by an active set with bounds on both sides (Stark and Parker's form of Lawson and Hanson's method).
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+
+PIVOT_PART = 1e-14  # [-] of a diagonal entry; below it a pivot is rounding
+PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
+
+
+@kernel
+def cholesky(matrix: FloatArray) -> FloatArray:
+    """Lower factor of a positive definite matrix; pivots are kept above rounding."""
+    n = matrix.shape[0]
+    L = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            if i == j:
+                L[i, i] = sqrt(max(total, PIVOT_PART * abs(matrix[i, i]) + 1e-300))
+            else:
+                L[i, j] = total / L[j, j]
+    return L
+
+
+@kernel
+def solved(L: FloatArray, y: FloatArray) -> FloatArray:
+    """Solution of L L^T x = y."""
+    x = y.copy()
+    n = L.shape[0]
+    for i in range(n):
+        for k in range(i):
+            x[i] -= L[i, k] * x[k]
+        x[i] /= L[i, i]
+    for i in range(n - 1, -1, -1):
+        x[i] /= L[i, i]
+        for k in range(i):
+            x[k] -= L[i, k] * x[i]
+    return x
+
+
+@kernel
+def lowered(L: FloatArray, rows: FloatArray) -> FloatArray:
+    """Rows ``(m, d)`` of :math:`(L^{-1} J^T)^T`."""
+    out = rows.copy()
+    m, n = rows.shape
+    for r in range(m):
+        for i in range(n):
+            total = out[r, i]
+            for k in range(i):
+                total -= L[i, k] * out[r, k]
+            out[r, i] = total / L[i, i]
+    return out
+
+
+@kernel
+def drop_parallel(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray, kept: BoolArray) -> None:
+    """Keep only the tighter one of two one-sided rows that point the same way."""
+    m = A.shape[0]
+    for i in range(m):
+        if not kept[i] or lower[i] != 0.0 or not np.isinf(upper[i]):
+            continue
+        for j in range(i + 1, m):
+            if not kept[j] or lower[j] != 0.0 or not np.isinf(upper[j]):
+                continue
+            if A[i, j] > PARALLEL * sqrt(A[i, i] * A[j, j]):
+                if r[i] * sqrt(A[j, j]) >= r[j] * sqrt(A[i, i]):
+                    kept[j] = False
+                else:
+                    kept[i] = False
+                    break
+
+
+@kernel
+def _append(A: FloatArray, U: FloatArray, free: IntArray, count: int) -> None:
+    """Extend the upper factor of the free rows by the last of them."""
+    new = free[count]
+    rest = A[new, new]
+    for i in range(count):
+        total = A[free[i], new]
+        for k in range(i):
+            total -= U[k, i] * U[k, count]
+        total /= U[i, i]
+        U[i, count] = total
+        rest -= total * total
+    U[count, count] = sqrt(max(rest, PIVOT_PART * A[new, new]))
+
+
+@kernel
+def _remove(U: FloatArray, free: IntArray, count: int, place: int) -> None:
+    """Take one row out of the factor: its column goes, and rotations bring the rest back to a triangle."""
+    for c in range(place, count - 1):
+        free[c] = free[c + 1]
+        for i in range(c + 2):
+            U[i, c] = U[i, c + 1]
+    for k in range(place, count - 1):
+        a, b = U[k, k], U[k + 1, k]
+        length = sqrt(a * a + b * b)
+        c, s = a / length, b / length
+        U[k, k] = length
+        for j in range(k + 1, count - 1):
+            x, y = U[k, j], U[k + 1, j]
+            U[k, j], U[k + 1, j] = c * x + s * y, c * y - s * x
+
+
+@kernel
+def _target(
+    A: FloatArray, r: FloatArray, x: FloatArray, is_free: BoolArray, U: FloatArray, free: IntArray, count: int
+) -> FloatArray:
+    """Where the free multipliers want to go while the others stay."""
+    z = np.empty(count)
+    for n in range(count):
+        i = free[n]
+        total = r[i]
+        for j in range(x.shape[0]):
+            if not is_free[j] and x[j] != 0.0:
+                total -= A[i, j] * x[j]
+        for k in range(n):
+            total -= U[k, n] * z[k]
+        z[n] = total / U[n, n]
+    for n in range(count - 1, -1, -1):
+        total = z[n]
+        for k in range(n + 1, count):
+            total -= U[n, k] * z[k]
+        z[n] = total / U[n, n]
+    return z
+
+
+@kernel
+def _most_wanted(
+    A: FloatArray,
+    r: FloatArray,
+    x: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    shut: BoolArray,
+    tolerance: float,
+) -> int:
+    """Multiplier at a bound that should leave it most, or -1; ``shut`` ones do not count."""
+    best, found = 0.0, -1
+    for i in range(x.shape[0]):
+        if shut[i]:
+            continue
+        w = r[i]
+        for j in range(x.shape[0]):
+            if x[j] != 0.0:
+                w -= A[i, j] * x[j]
+        if (x[i] <= lower[i] and w > tolerance) or (x[i] >= upper[i] and w < -tolerance):
+            size = abs(w) / sqrt(A[i, i])
+            if size > best:
+                best, found = size, i
+    return found
+
+
+@kernel
+def bounded_programme(
+    A: FloatArray,
+    r: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    kept: BoolArray,
+    start: FloatArray,
+    tolerance: float,
+    max_changes: int,
+) -> tuple[FloatArray, int]:
+    r"""Minimise :math:`\frac12 x^T A x - r^T x` with :math:`l \le x \le u`; A is positive definite.
+
+    Args:
+        A: ``(m, m)``.
+        r: ``(m,)``.
+        lower: ``(m,)``, may be infinite.
+        upper: ``(m,)``, may be infinite.
+        kept: ``(m,)`` which are there at all; the others are nothing.
+        start: ``(m,)`` first guess: what is strictly between its bounds is free at first.
+        tolerance: a slope at a bound below this is none.
+        max_changes: of the set of free ones; the count comes back, one more where this did not do.
+    """
+    m = r.shape[0]
+    x, U, free, count = np.zeros(m), np.empty((m, m)), np.empty(m, dtype=np.int64), 0
+    is_free, shut = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
+    for i in range(m):
+        if not kept[i]:
+            shut[i] = True
+            continue
+        x[i] = min(max(start[i], lower[i]), upper[i])
+        if lower[i] < x[i] < upper[i]:
+            free[count], is_free[i], shut[i] = i, True, True
+            _append(A, U, free, count)
+            count += 1
+    changes, newest = 0, -1
+    while changes <= max_changes:
+        z = _target(A, r, x, is_free, U, free, count)
+        part, blocking = 1.0, -1
+        for n in range(count):
+            i = free[n]
+            if z[n] < lower[i] or z[n] > upper[i]:
+                way = ((lower[i] if z[n] < lower[i] else upper[i]) - x[i]) / (z[n] - x[i])
+                if way < part or blocking < 0:
+                    part, blocking = min(way, 1.0), n
+        for n in range(count):
+            i = free[n]
+            x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
+        if blocking >= 0:
+            i = free[blocking]
+            x[i] = lower[i] if z[blocking] < lower[i] else upper[i]
+            is_free[i] = False
+            shut[i] = i == newest  # back at once: rounding brought it in
+            _remove(U, free, count, blocking)
+            count -= 1
+            changes += 1
+            continue
+        if newest >= 0 and is_free[newest]:  # true progress: what was shut out may try again
+            for i in range(m):
+                shut[i] = is_free[i] or not kept[i]
+        newest = _most_wanted(A, r, x, lower, upper, shut, tolerance)
+        if newest < 0:
+            break
+        free[count], is_free[newest], shut[newest] = newest, True, True
+        _append(A, U, free, count)
+        count += 1
+        changes += 1
+    return x, changes
+
+
+@kernel
+def dual_system(
+    L: FloatArray, rows: FloatArray, bounds: FloatArray, free_velocity: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Rows in the metric of M ``(m, d)``, :math:`J M^{-1} J^T` ``(m, m)`` and :math:`b - J v_{free}` ``(m,)``."""
+    W = lowered(L, rows)
+    return W, W @ W.T, bounds - rows @ free_velocity
+
+
+@kernel
+def regained(L: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatArray) -> FloatArray:
+    r"""Velocity :math:`v_{free} + L^{-T} W^T \lambda`."""
+    d = L.shape[0]
+    y = np.zeros(d)
+    for i in range(x.shape[0]):
+        if x[i] != 0.0:
+            for k in range(d):
+                y[k] += W[i, k] * x[i]
+    for i in range(d - 1, -1, -1):
+        y[i] /= L[i, i]
+        for k in range(i):
+            y[k] -= L[i, k] * y[i]
+    return free_velocity + y
+
+
+@kernel
+def _drop_loose(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+    kept = np.ones(r.shape[0], dtype=np.bool_)
+    for i in range(r.shape[0]):
+        kept[i] = A[i, i] > 0.0  # a row that nothing can move is none
+    drop_parallel(A, r, lower, upper, kept)
+    return kept
+
+
+@kernel
+def constrained_velocity(
+    L: FloatArray,
+    free_velocity: FloatArray,
+    J: FloatArray,
+    b: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    partners: IntArray,
+    grips: FloatArray,
+    compliance: FloatArray,
+    start: FloatArray,
+    tolerance: float,
+    max_passes: int,
+) -> tuple[FloatArray, FloatArray, FloatArray, int, int]:
+    """Velocity ``(d,)``, multipliers ``(m,)``, how far each row is missed ``(m,)``, changes and passes.
+
+    Args:
+        L: lower factor of the inertia ``(d, d)``.
+        free_velocity: velocity without any row ``(d,)``.
+        J: rows ``(m, d)``.
+        b: their bounds ``(m,)``.
+        lower: least multipliers ``(m,)``.
+        upper: greatest ones.
+        partners: row whose multiplier, times the grip, bounds this one's; -1 for none.
+        grips: coefficients of friction ``(m,)`` of rows with partners.
+        compliance: of each row ``(m,)``, as a part of its own diagonal entry.
+        start: guess of the multipliers ``(m,)``.
+        tolerance: [m/s] rows may be missed by this, relative to the largest right-hand side above one.
+        max_passes: of normal and tangential impulses in turn.
+    """
+    W, A, r = dual_system(L, J, b, free_velocity)
+    m = r.shape[0]
+    size = 1.0
+    for i in range(m):
+        size = max(size, abs(r[i]))
+    kept = _drop_loose(A, r, lower, upper)
+    for i in range(m):
+        A[i, i] *= 1.0 + compliance[i]
+    low, high, x = lower.copy(), upper.copy(), start.copy()
+    changes, passes = 0, 0
+    while passes < max_passes:
+        x, more = bounded_programme(A, r, low, high, kept, x, tolerance * size, 20 + 4 * m)
+        changes += more
+        passes += 1
+        moved, greatest = 0.0, 0.0
+        for i in range(m):
+            if partners[i] >= 0:
+                bound = grips[i] * max(0.0, x[partners[i]])
+                moved, greatest = max(moved, abs(bound - high[i])), max(greatest, bound)
+                low[i], high[i] = -bound, bound
+        if moved <= 1e-6 * greatest:
+            break
+    missed = np.zeros(m)
+    velocity = regained(L, free_velocity, W, x)
+    for i in range(m):
+        gap = b[i]
+        for k in range(velocity.shape[0]):
+            gap -= J[i, k] * velocity[k]
+        if np.isinf(lower[i]):
+            missed[i] = abs(gap)
+        elif np.isinf(upper[i]):
+            missed[i] = max(0.0, gap)
+    return velocity, x, missed, changes, passes
