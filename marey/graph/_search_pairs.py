@@ -32,7 +32,10 @@ from marey.graph._pairs import (
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
 WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
-KEPT: Final = (24, 12, 6)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+KEPT: Final = (8, 8)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+NEIGHBOURS: Final = 6  # events that one is blended with: those that are most like it
+SHORTEST_JUMP_M: Final = 0.05  # [m] strides of a run are flights, too, and no events
+UNLIKE_M: Final = 0.02  # [m] two events that differ by less have nothing between them
 CHEAP: Final = 5  # edges of a state that are kept besides those that differ
 MAX_STRETCH: Final = 1.4  # by which a blended edge may last longer or shorter than the one with the greater weight
 MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may differ: momentum would jump (F32)
@@ -75,22 +78,23 @@ def lay_out_pairs(graph: MotionGraph, roads: Roads) -> tuple[Roads, FloatArray, 
         Roads, their arc lengths ``(E,)`` [m], and what is blended.
     """
     distance = state_distances(graph)
-    links = _gather(graph, roads, find_partners(graph, distance))
+    links = _gather(graph, roads, find_partners(graph, distance), distance)
     return _laid(graph, roads, links, _rows(graph, links, distance))
 
 
-def _gather(graph: MotionGraph, roads: Roads, partners: Partners) -> _Links:
+def _gather(graph: MotionGraph, roads: Roads, partners: Partners, distance: FloatArray) -> _Links:
     """Pairs of edges up to some edges before and after pairs of events, and the pairs of states between them."""
     count = graph.num_states
     source = np.repeat(np.arange(count), np.diff(roads.first))
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
-    events, allowed = _event_pairs(graph, partners), _allowed(partners)
+    events, allowed = _event_pairs(graph, partners, distance), _allowed(partners)
+    gaps = gap_price(graph) * distance
     nodes, found = _as_set(events), list[IntArray]()
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
         frontier = events
         for kept in KEPT:
-            around = [_around(graph, pair, order, first, end, kept) for pair in frontier]
+            around = [_around(graph, pair, order, first, end, gaps, kept) for pair in frontier]
             if not around:
                 break
             edges = np.concatenate(around)
@@ -116,23 +120,42 @@ def _allowed(partners: Partners) -> BoolArray:
     return found
 
 
-def _event_pairs(graph: MotionGraph, partners: Partners) -> IntArray:
-    """Pairs of picks, and of flights, of one class ``(n, 2)``."""
-    events = np.flatnonzero(np.isin(graph.arrays.event, (*PICKS, FLIGHT)))
-    pairs = [(int(s), int(p)) for s in events for p in partners.of(int(s)) if s < p]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+def _event_pairs(graph: MotionGraph, partners: Partners, distance: FloatArray) -> IntArray:
+    """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
+    arrays, found = graph.arrays, set[tuple[int, int]]()
+    size = _event_sizes(graph)
+    is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
+    for s in np.flatnonzero(np.isin(arrays.event, PICKS) | is_jump).tolist():
+        others = partners.of(s)
+        others = others[is_jump[others] == is_jump[s]]
+        others = others[np.linalg.norm(size[others] - size[s], axis=1) > UNLIKE_M]
+        nearest = others[np.argsort(distance[s, others], kind="stable")][:NEIGHBOURS]
+        found.update((min(s, p), max(s, p)) for p in nearest.tolist())
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
 
 
-def _around(graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, kept: int) -> IntArray:
+def _event_sizes(graph: MotionGraph) -> FloatArray:
+    """What events of one class differ by ``(N, 3)`` [m]: where the hand is, or how far and high one flies."""
+    arrays = graph.arrays
+    size = np.where(np.isin(arrays.event, PICKS)[:, None], arrays.hand, 0.0)
+    source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first))
+    flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
+    size[source[flights], :2] = arrays.flight[flights]
+    return size
+
+
+def _around(
+    graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, gaps: FloatArray, kept: int
+) -> IntArray:
     """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state, and from two."""
     arrays = graph.arrays
     own = [order[first[s] : first[s + 1]] for s in pair]
     a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
-    good = arrays.kind[end[a]] == arrays.kind[end[c]]
     flies = (arrays.flight[a, 0] > 0.0) | (arrays.flight[c, 0] > 0.0)
     turn = np.abs((arrays.delta[a, 2] - arrays.delta[c, 2] + np.pi) % (2.0 * np.pi) - np.pi)
-    a, c = a[good & ~(flies & (turn > MAX_TURN))], c[good & ~(flies & (turn > MAX_TURN))]
-    cost, same = arrays.cost[a] + arrays.cost[c], end[a] == end[c]
+    good = np.isfinite(gaps[end[a], end[c]]) & ~(flies & (turn > MAX_TURN))
+    a, c = a[good], c[good]
+    cost, same = arrays.cost[a] + arrays.cost[c] + gaps[end[a], end[c]], end[a] == end[c]
     best = [np.flatnonzero(which)[np.argsort(cost[which], kind="stable")][:kept] for which in (same, ~same)]
     chosen = np.concatenate(best)
     return np.stack([a[chosen], c[chosen]], axis=1)

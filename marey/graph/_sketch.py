@@ -32,6 +32,7 @@ class Wish:
     span_m: float = 0.0  # from foot to foot, without which a jump cannot be: rivers
     is_stop: bool = False
     hold_s: float = 0.0
+    pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
     name: str = "goal"
 
 
@@ -62,7 +63,8 @@ def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float) -> Wish:
     if event.kind in ("pick", "place"):
         at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
         assert at is not None
-        return Wish(PICK, at, pick_tolerance_m, hands=3, name=f"{event.kind} '{event.object}'")
+        pin = (np.nan, np.nan) if event.at is None else event.at
+        return Wish(PICK, at, pick_tolerance_m, hands=3, pin=pin, name=f"{event.kind} '{event.object}'")
     assert event.at is not None
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":
@@ -148,6 +150,7 @@ def as_goals(wishes: tuple[Wish, ...]) -> Goals:
         np.array([w.length_m for w in wishes], dtype=np.float64),
         np.array([w.rise_m for w in wishes], dtype=np.float64),
         np.array([w.is_stop for w in wishes], dtype=bool),
+        np.array([w.pin for w in wishes], dtype=np.float64),
     )
 
 
