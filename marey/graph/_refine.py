@@ -87,21 +87,35 @@ def _not_above(skeleton: Skeleton, joint: str | int) -> list[int]:
     return [j for j in range(1, skeleton.num_joints) if j not in chain]
 
 
+def find_targets(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> dict[int, FloatArray]:
+    """Points (3,) [m] that hands reach for at the ends of steps, by the picks and places of a sketch."""
+    wanted = [_target(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
+    found: dict[int, FloatArray] = {}
+    for step in result.met:
+        if len(found) < len(wanted) and _is_near(graph, result, step, wanted[len(found)]):
+            found[step] = wanted[len(found)]
+    return found
+
+
 def find_reaches(graph: MotionGraph, result: SearchResult, frames: Sequence[int], sketch: Sketch) -> list[Reach]:
     """What hands reach for in a way, by the picks and places of its sketch; ``frames`` are those of its constraints."""
-    wanted = [_target(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
-    found: list[Reach] = []
-    for step, frame in zip(result.met, frames, strict=True):
-        event = int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]])
-        if len(found) < len(wanted) and event in HANDS and _is_near(graph, result, step, wanted[len(found)]):
-            found.append(Reach(frame, HANDS[event], wanted[len(found)]))
-    return found
+    targets = find_targets(graph, result, sketch)
+    return [
+        Reach(frame, HANDS[_event(graph, result, step)], targets[step])
+        for step, frame in zip(result.met, frames, strict=True)
+        if step in targets
+    ]
+
+
+def _event(graph: MotionGraph, result: SearchResult, step: int) -> int:
+    """What happens at the end of a step."""
+    return int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]])
 
 
 def own_reaches(graph: MotionGraph, result: SearchResult, motion: Motion, frames: Sequence[int]) -> list[Reach]:
     """Where hands are at the picks of a way, in a motion whose legs were not changed yet."""
     points, names = contact_positions(motion), contact_points(motion.skeleton).names
-    events = [int(graph.arrays.event[graph.arrays.target[result.steps[step].edge]]) for step in result.met]
+    events = [_event(graph, result, step) for step in result.met]
     return [
         Reach(frame, HANDS[event], points[frame, names.index(HANDS[event])])
         for event, frame in zip(events, frames, strict=True)
@@ -116,6 +130,8 @@ def _target(sketch: Sketch, event: Event) -> FloatArray:
 
 
 def _is_near(graph: MotionGraph, result: SearchResult, step: int, target: FloatArray) -> bool:
+    if _event(graph, result, step) not in HANDS:
+        return False
     x, y, z = graph.arrays.hand[graph.arrays.target[result.steps[step].edge]]
     at = composed(result.places[step + 1], np.array([x, z, 0.0]))
     return float(np.linalg.norm([at[0] - target[0], y - target[1], at[1] - target[2]])) < NEAR_M
