@@ -40,13 +40,19 @@ def compiled_ahead(say: Callable[[str], None]) -> Generator[None]:
 
 def _started() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    command = [sys.executable, "-P", "-m", "marey.cli._demo_ahead"]
-    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, **quiet)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "marey.cli._demo_ahead"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
 
 
 def compile_all() -> None:
     """Do everything once, on one walk."""
+    import numpy as np
+
     from marey.graph import build
     from marey.kinematics import PointTask, solve_ik
     from marey.picture import film_strip
@@ -56,7 +62,7 @@ def compile_all() -> None:
     from marey.world import Sketch, Stand
 
     graph = build([walk()], mirror=True)
-    way = Way([[0.0, 0.0], [0.0, 2.0]])
+    way = Way(np.array([[0.0, 0.0], [0.0, 2.0]]))
     sketch = Sketch(Stand((0.0, 0.0)), Stand((0.0, 2.0), tolerance_m=0.5), way, corridor_m=2.0)
     result = synthesize(sketch, "graph", graph=graph, budget_s=1.0)
     reach = PointTask("right_wrist", target_world=(0.3, 1.0, 0.3))

@@ -12,9 +12,13 @@ from marey.cli._common import Json, print_json, progress_bar, remark
 if TYPE_CHECKING:
     from marey.pipeline import SynthesisResult
 
-ENGINES = ("auto", "graph", "locomotion")
-GRAPH_ONLY = ("k", "budget_s")
-WALK_ONLY = ("speed_mps", "leg_length_m", "style")
+ENGINES = ("auto", "graph", "locomotion", "spacetime")
+OPTIONS_OF = {
+    "graph": ("k", "budget_s"),
+    "locomotion": ("speed_mps", "leg_length_m", "style"),
+    "spacetime": ("budget_s",),
+}
+SHARED = ("rate_hz", "touch_up")
 
 
 def synth(
@@ -22,10 +26,11 @@ def synth(
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, ...; for several, a folder.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Who makes the motion: auto, graph, locomotion.")] = "auto",
+    engine: Annotated[str, typer.Option(help="Who makes the motion: auto, graph, locomotion, spacetime.")] = "auto",
     graph: Annotated[str | None, typer.Option(metavar="FILE", help="Graph made by `marey graph build`.")] = None,
     k: Annotated[int | None, typer.Option(min=1, max=2, help="Motions of the graph that may be blended.")] = None,
-    budget_s: Annotated[float | None, typer.Option(min=0.01, help="Time for the search [s].")] = None,
+    budget_s: Annotated[float | None, typer.Option(min=0.01, help="Time for search or optimisation [s].")] = None,
+    touch_up: Annotated[bool, typer.Option("--touch-up", help="Repair stretches that no body could make.")] = False,
     model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
     rate_hz: Annotated[float, typer.Option(min=1.0, max=1000.0, help="Frames per second.")] = 60.0,
     speed: Annotated[float | None, typer.Option(help="Walking speed [m/s], in place of the sketch's.")] = None,
@@ -41,13 +46,15 @@ def synth(
     """Make the motion that a sketch asks for.
 
     The path is walked or run inside its corridor, with the stops and jumps of the sketch; things are picked up and put
-    down by motions of a graph. Several sketches make a folder of motions; finished ones are not made again.
+    down by motions of a graph; a straight walk or a jump can be optimised under the laws of motion. Several sketches
+    make a folder of motions; finished ones are not made again.
     """
     if engine not in ENGINES:
         raise typer.BadParameter(f"there is no engine '{engine}'; it is one of {', '.join(ENGINES)}.")
     files = [_file(sketch) for sketch in sketches]
     options = {"k": k, "budget_s": budget_s, "speed_mps": speed, "leg_length_m": leg_length, "style": style}
     given = {name: value for name, value in options.items() if value is not None} | {"rate_hz": rate_hz}
+    given |= {"touch_up": True} if touch_up else {}
     if len(files) > 1 or cluster is not None:
         if out is None:
             raise typer.BadParameter("several sketches need -o FOLDER.")
@@ -79,7 +86,7 @@ def _made(file: str, engine: str, graph: str | None, model: str | None, options:
 
     sketch = load_sketch(file)
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    own = {name: value for name, value in options.items() if name not in (GRAPH_ONLY, WALK_ONLY)[chosen == "graph"]}
+    own = {name: value for name, value in options.items() if name in (*OPTIONS_OF[chosen], *SHARED)}
     if chosen == "locomotion":
         from marey.locomotion import load_model
 

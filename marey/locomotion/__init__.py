@@ -11,6 +11,7 @@ from marey.locomotion._engine_feet import Footprint
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame, Source
 from marey.locomotion._follow import Walked, follow, walk_sketch
+from marey.locomotion._follow_feet import still_contacts
 from marey.locomotion._jump_model import JumpModel
 from marey.locomotion._jump_runup import RunUpLaw
 from marey.locomotion._jump_unit import JumpUnit
@@ -123,6 +124,7 @@ __all__ = [
     "recover_parameters",
     "save_script",
     "script_to_toml",
+    "still_contacts",
     "stop_at",
     "threshold_plants",
     "walk_sketch",

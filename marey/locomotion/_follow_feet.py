@@ -33,7 +33,7 @@ def settled(motion: Motion) -> Motion:
             motion = solve_two_bone(
                 motion, limb, ankles, end_rotations=frames[:, limb.end], stretch=STRETCH
             ).motion  # fmt: skip
-    return replace(motion, contacts=_honest(motion))
+    return replace(motion, contacts=still_contacts(motion))
 
 
 def _shifts(motion: Motion, side: str) -> FloatArray:
@@ -66,8 +66,8 @@ def _ease_in(shift: FloatArray, start: int, first: int) -> None:
     shift[first:start] = (u * u * (3.0 - 2.0 * u))[:, None] * shift[start]
 
 
-def _honest(motion: Motion) -> Contacts:
-    """The contact track without the ends of contacts in which the point still moves."""
+def still_contacts(motion: Motion) -> Contacts:
+    """The contact track of a clip without the ends of contacts in which the point still moves, or moves again."""
     assert motion.contacts is not None
     names, active = motion.contacts.names, motion.contacts.active.copy()
     points = contact_positions(motion)[:, [contact_points(motion.skeleton).index(name) for name in names]]

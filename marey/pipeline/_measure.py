@@ -24,7 +24,7 @@ class SketchCheck:
     slide_mm: float  # [mm] farthest that a point in contact moves in one frame
     penetration_mm: float  # [mm] deepest that a sole is under the ground
     wet_plants: int  # contacts of heels and toes that are in a river, on no stone, at any frame
-    wet_mm: float = 0.0  # [mm] deepest of them from the bank
+    wet_mm: float = 0.0  # [mm] deepest of them, from the nearest bank or stone
     reaches_m: tuple[float, ...] = ()  # [m] hand from what it picks up or where it puts it down
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def farthest_off(sketch: Sketch, ground: FloatArray) -> float:
         return 0.0
     ends = np.array(sketch.start.position), *sketch.path.points[[0, -1]], np.array(sketch.goal.position)
     away = [
-        min(sketch.path.nearest(p)[1], _segment_distance(p, ends[0], ends[1]), _segment_distance(p, ends[2], ends[3]))
+        min(sketch.path.nearest(p)[1], segment_distance(p, ends[0], ends[1]), segment_distance(p, ends[2], ends[3]))
         for p in ground
     ]
     return max(away)
@@ -84,21 +84,21 @@ def _wet_plants(world: World, places: FloatArray, active: BoolArray) -> list[flo
     if not world.rivers:
         return []
     depths = [
-        max(_depth(world, place) for place in places[start:stop, k])
+        max(water_depth(world, place) for place in places[start:stop, k])
         for k in range(active.shape[1]) for start, stop in runs(active[:, k])
     ]  # fmt: skip
     return [depth for depth in depths if depth > 1e-9]
 
 
-def _depth(world: World, place: FloatArray) -> float:
-    """How far [m] a place is in water; 0 on stones and on land."""
-    if any(np.hypot(*(place - np.array(stone.position))) <= stone.radius_m for stone in world.stones):
-        return 0.0
-    away = [0.5 * r.width_m - _segment_distance(place, np.array(r.start), np.array(r.end)) for r in world.rivers]
-    return max(0.0, *away)
+def water_depth(world: World, place: FloatArray) -> float:
+    """How far [m] a place is in water, from the nearest bank or stone; 0 on land and on stones."""
+    banks = [0.5 * r.width_m - segment_distance(place, np.array(r.start), np.array(r.end)) for r in world.rivers]
+    stones = [float(np.hypot(*(place - np.array(stone.position)))) - stone.radius_m for stone in world.stones]
+    return max(0.0, min([max([0.0, *banks]), *stones]))
 
 
-def _segment_distance(place: FloatArray, start: FloatArray, end: FloatArray) -> float:
+def segment_distance(place: FloatArray, start: FloatArray, end: FloatArray) -> float:
+    """Distance [m] of a place from a straight piece."""
     along = end - start
     t = float(np.clip((place - start) @ along / max(float(along @ along), 1e-12), 0.0, 1.0))
     return float(np.hypot(*(place - start - t * along)))

@@ -16,7 +16,7 @@ def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
 
     Args:
         sketch: from :meth:`marey.Sketch.load`, or made by hand.
-        engine: "auto", "graph" or "locomotion".
+        engine: "auto", "graph", "locomotion" or "spacetime".
         options: see :func:`marey.pipeline.synthesize`, which tells more about what was made.
 
     Raises:

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchResult
     from marey.locomotion import LocomotionModel
     from marey.motion import Motion
+    from marey.pipeline._touch_up import TouchUp
 
-ENGINES: Final = ("auto", "graph", "locomotion")
+ENGINES: Final = ("auto", "graph", "locomotion", "spacetime")
 SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
+MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
+LEVEL_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
 
@@ -32,13 +35,14 @@ class SynthesisResult:
     """A motion for a sketch, how it was made and what it is worth; or why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", "SOLVED", or a code: why there is no motion
-    engine: str  # "graph" or "locomotion"
+    engine: str  # "graph", "locomotion" or "spacetime"
     motion: Motion | None
     errors: SketchCheck | None  # measured on the motion
     validity: ValidityReport | None
     seconds: float  # [s] that it took
     advice: str = ""
     search: SearchResult | None = None
+    touched: TouchUp | None = None  # what the physics touch-up did, if it was asked for
 
     @property
     def is_solved(self) -> bool:
@@ -59,6 +63,12 @@ class SynthesisResult:
                 "colour": self.validity.colour, "valid_fraction": round(self.validity.valid_fraction, 4),
                 "red_fraction": round(self.validity.red_fraction, 4),
             }  # fmt: skip
+        if self.touched is not None:
+            facts["touch_up"] = {"tried": self.touched.tried, "kept": self.touched.kept}
+            facts["touch_up"] |= {
+                "valid_before": round(self.touched.before, 4),
+                "took_s": round(self.touched.seconds, 3),
+            }
         if self.search is not None:
             facts |= _search_facts(self.search)
         return facts
@@ -77,6 +87,8 @@ class SynthesisResult:
             text += f"; the root stays within {100.0 * self.errors.off_path_m:.0f} cm of the path"
             text += f" ({self.errors.off_corridor_m * 100.0:.0f} cm outside the corridor)"
         text += f"; feet slide {self.errors.slide_mm:.1f} mm a frame at most"
+        if self.touched is not None:
+            return f"{text}; {self.touched.sentence}"
         return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
 
 
@@ -109,24 +121,27 @@ def synthesize(
     rate_hz: float = RATE_HZ,
     k: int | None = None,
     epsilon: Sequence[float] | None = None,
-    budget_s: float = BUDGET_S,
+    budget_s: float | None = None,
     refine: bool = True,
     check: bool = True,
+    touch_up: bool = False,
     **options: Any,
 ) -> SynthesisResult:
     """Make the motion that a sketch asks for.
 
     Args:
         sketch: start, goal, path, events, world.
-        engine: "graph" searches a motion graph, "locomotion" walks; "auto" is :func:`choose_engine`.
+        engine: "graph" searches a motion graph, "locomotion" walks, "spacetime" optimises a straight walk or one jump;
+            "auto" is :func:`choose_engine`.
         graph: a motion graph or its file; that of the shipped clips by default.
         model: of the locomotion engine; the shipped one by default.
         rate_hz: frames per second of the motion.
         k: motions that the graph may blend, 1 or 2.
         epsilon: schedule of the search, falling; down to the best by default.
-        budget_s: time for the search.
+        budget_s: time for the search of the graph, 10 s by default, or for the optimisation, 60 s.
         refine: bring hands to what they pick up, to a millimetre.
         check: attach the validity report of physics.
+        touch_up: move red stretches as little as needed so that a body could make them, where that keeps to the sketch.
         options: of the engine: ``on_solution``, ``cancel``, ``heuristic``, ``pick_tolerance_m`` of the graph;
             ``speed_mps``, ``style``, ``leg_length_m`` of locomotion.
 
@@ -139,19 +154,63 @@ def synthesize(
         raise UnknownNameError("engine", engine, "marey.synthesize", ENGINES)
     if not (np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
-    if (engine if engine != "auto" else choose_engine(sketch, graph)) == "locomotion":
-        motion = _walked(sketch, model, rate_hz, options)
-        return _finished(SOLVED, "locomotion", motion, sketch, (), begin, check=check)
+    _check_level(sketch)
     wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
-    own = _graph(graph)
-    search = _searched(own, sketch, {name: value for name, value in wanted.items() if value is not None})
-    if not search.is_solved:
-        took = time.perf_counter() - begin
-        return SynthesisResult(search.status, "graph", None, None, None, took, search.advice, search)
+    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
+    if chosen == "locomotion":
+        made = _Made(SOLVED, chosen, _walked(sketch, model, rate_hz, options))
+    elif chosen == "spacetime":
+        made = _solved(sketch, rate_hz, budget_s, options)
+    else:
+        given = {name: value for name, value in wanted.items() if value is not None}
+        made = _found(sketch, _graph(graph), {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
+    return _finished(made, sketch, begin, check=check, touch_up=touch_up)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """What an engine made."""
+
+    status: str
+    engine: str
+    motion: Motion | None
+    reaches_m: tuple[float, ...] = ()
+    advice: str = ""
+    search: SearchResult | None = None
+
+
+def _check_level(sketch: Sketch) -> None:
+    high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_M), None)
+    if high is not None:
+        x, z = high.position
+        raise InputError(
+            f"the stone at ({x:.2f}, {z:.2f}) is {high.height_m:.2f} m over the ground, and engines know level ground",
+            "Set its height_m to 0; `marey optimize` has runs over high stones",
+        )
+
+
+def _found(sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz: float, *, refine: bool) -> _Made:
     from marey.graph import rebuild_for
 
-    motion, reaches = rebuild_for(own, search, sketch, rate_hz=rate_hz, refine=refine)
-    return _finished(search.status, "graph", motion, sketch, reaches, begin, check=check, search=search)
+    search = _searched(graph, sketch, options)
+    if not search.is_solved:
+        return _Made(search.status, "graph", None, advice=search.advice, search=search)
+    motion, reaches = rebuild_for(graph, search, sketch, rate_hz=rate_hz, refine=refine)
+    return _Made(search.status, "graph", motion, reaches, search=search)
+
+
+def _solved(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict[str, Any]) -> _Made:
+    from dataclasses import replace
+
+    from marey.locomotion import still_contacts
+    from marey.pipeline._spacetime import solve_sketch
+
+    if options:
+        raise InputError(f"the space-time engine has no option '{next(iter(options))}'", "It takes budget_s")
+    motion, found = solve_sketch(sketch, rate_hz=rate_hz, limit_s=limit_s)
+    if not found.is_solved:
+        return _Made(found.status.name, "spacetime", None, advice=found.advice)
+    return _Made(SOLVED, "spacetime", replace(motion, contacts=still_contacts(motion)))
 
 
 def _searched(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:
@@ -179,21 +238,20 @@ def _graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
     return graph
 
 
-def _finished(
-    status: str,
-    engine: str,
-    motion: Motion,
-    sketch: Sketch,
-    reaches: tuple[float, ...],
-    begin: float,
-    *,
-    check: bool,
-    search: SearchResult | None = None,
-) -> SynthesisResult:
-    errors = check_motion(motion, sketch, reaches_m=reaches)
-    report = None
-    if check and motion.num_frames >= 3:
+def _finished(made: _Made, sketch: Sketch, begin: float, *, check: bool, touch_up: bool) -> SynthesisResult:
+    motion, report, touched = made.motion, None, None
+    if motion is None:
+        took = time.perf_counter() - begin
+        return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
+    if touch_up and motion.num_frames >= MIN_FRAMES:
+        from marey.pipeline._touch_up import touch_up as touch
+
+        touched = touch(motion, sketch)
+        motion = touched.motion
+    errors = check_motion(motion, sketch, reaches_m=made.reaches_m)
+    if check and motion.num_frames >= MIN_FRAMES:
         from marey.dynamics import validity
 
         report = validity(motion)
-    return SynthesisResult(status, engine, motion, errors, report, time.perf_counter() - begin, "", search)
+    took = time.perf_counter() - begin
+    return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
