@@ -4,34 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
-from marey.simulate._mechanics import Mechanics
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
 from marey.skeleton import Skeleton
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class PointForce:
     """A force on a point that rides on a joint's segment."""
 
     joint: str
     force_n: FloatArray  # (3,) [N] in world
-    offset_m: FloatArray = (0.0, 0.0, 0.0)  # pyright: ignore[reportAssignmentType]  # (3,) [m] in the joint's frame
+    offset_m: FloatArray  # (3,) [m] in the joint's frame
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "force_n", frozen(self.force_n, 3, name="force_n"))
-        object.__setattr__(self, "offset_m", frozen(self.offset_m, 3, name="offset_m"))
+    def __init__(self, joint: str, force_n: ArrayLike, offset_m: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        object.__setattr__(self, "joint", joint)
+        object.__setattr__(self, "force_n", frozen(force_n, 3, name="force_n"))
+        object.__setattr__(self, "offset_m", frozen(offset_m, 3, name="offset_m"))
 
 
-def generalised(mechanics: Mechanics, skeleton: Skeleton, forces: Iterable[PointForce]) -> FloatArray:
-    r"""Body covector ``(d,)`` of point forces, :math:`\sum J_P^T F_P`."""
-    total = np.zeros(mechanics.inertia.shape[0])
-    for force in forces:
+class Pushes(NamedTuple):
+    """Forces on points as plain arrays, for the kernels."""
+
+    joints: IntArray  # (N,)
+    offsets: FloatArray  # (N, 3) [m]
+    forces: FloatArray  # (N, 3) [N]
+
+
+NO_PUSHES = Pushes(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
+
+
+def pushes_of(skeleton: Skeleton, forces: Iterable[PointForce]) -> Pushes:
+    """Plain arrays of forces.
+
+    Raises:
+        InputError: one is no ``PointForce``.
+        UnknownNameError: one is on a joint that does not exist.
+    """
+    given = list(forces)
+    if not given:
+        return NO_PUSHES
+    for force in given:
         if not isinstance(force, PointForce):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"a force is a {type(force).__name__}", "Pass PointForce(joint, force_n)")
         if force.joint not in skeleton.names:
-            raise UnknownNameError("joint", force.joint, f"'{skeleton.name}'", skeleton.names)
-        total += mechanics.point_jacobian(skeleton.names.index(force.joint), force.offset_m).T @ force.force_n
-    return total
+            raise UnknownNameError("joint", str(force.joint), f"'{skeleton.name}'", skeleton.names)
+    joints = np.array([skeleton.names.index(force.joint) for force in given], dtype=np.int64)
+    return Pushes(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))

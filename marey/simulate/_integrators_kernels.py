@@ -5,14 +5,14 @@ Rotations have blocks of three in a velocity: the root's and, in the full space,
 
 from __future__ import annotations
 
-from math import sqrt, tan
-
+from math import isfinite, sqrt, tan
 
 from marey.base import FloatArray, kernel
 from marey.lie._rotation_kernels import exponential, product, right_jacobian_times, rotated, write_rotation
 from marey.simulate._mechanism import Mechanism
+from marey.simulate._mechanism_kernels import placed, shaped
 
-NAIVE, IDENTITY, CONSTANT = 0, 1, 2
+NAIVE, IDENTITY, CONSTANT, VARIATIONAL = 0, 1, 2, 3
 SERIES_BELOW = 1e-4  # [rad²] where the closed form of the inverse cancels
 
 
@@ -34,27 +34,29 @@ def left_inverse_times(x: float, y: float, z: float, a: float, b: float, c: floa
 
 
 @kernel
-def transported(mech: Mechanism, scheme: int, h: float, v: FloatArray, p: FloatArray, force: FloatArray) -> FloatArray:
-    r"""Right-hand side ``(d,)`` of :math:`M(g_k)\,v_{k+1} = \ldots` from the momentum and forces of the last step.
+def transported(
+    mech: Mechanism, scheme: int, h: float, last: float, v: FloatArray, p: FloatArray, force: FloatArray
+) -> FloatArray:
+    r"""Right-hand side ``(d,)`` of :math:`M(g_k)\,v_{k+1} = \ldots` from the momentum of the last step and the forces.
 
     ``NAIVE`` :math:`p + hF` (11.14); ``IDENTITY`` :math:`J_r^{-T}(hv)\,p + hF` (11.12); ``CONSTANT``
-    :math:`Ad^T_{\exp hv}\,p + h J_l^T(hv)\,F` (11.13, simplified since the factors commute).
+    :math:`Ad^T_{\exp hv}\,p + h J_l^T(hv)\,F` (11.13, simplified since the factors commute). The momentum is carried
+    over the ``last`` step, whose length [s] may have been another.
     """
     out = p + h * force
     if scheme == NAIVE:
         return out
-    blocks = 1 + mech.joints.shape[0]
-    for n in range(blocks):
+    for n in range(1 + mech.joints.shape[0]):
         i = 0 if n == 0 else 6 + 3 * (n - 1)
-        x, y, z = h * v[i], h * v[i + 1], h * v[i + 2]
-        if scheme == IDENTITY:
-            a, b, c = left_inverse_times(x, y, z, p[i], p[i + 1], p[i + 2])
-            out[i], out[i + 1], out[i + 2] = a + h * force[i], b + h * force[i + 1], c + h * force[i + 2]
-        else:
-            q, r, s, t = exponential(-x, -y, -z)
+        x, y, z = v[i], v[i + 1], v[i + 2]
+        if scheme == CONSTANT:
+            q, r, s, t = exponential(-last * x, -last * y, -last * z)
             a, b, c = rotated(q, r, s, t, p[i], p[i + 1], p[i + 2])
-            d, e, f = right_jacobian_times(x, y, z, force[i], force[i + 1], force[i + 2])
+            d, e, f = right_jacobian_times(h * x, h * y, h * z, force[i], force[i + 1], force[i + 2])
             out[i], out[i + 1], out[i + 2] = a + h * d, b + h * e, c + h * f
+        else:
+            a, b, c = left_inverse_times(last * x, last * y, last * z, p[i], p[i + 1], p[i + 2])
+            out[i], out[i + 1], out[i + 2] = a + h * force[i], b + h * force[i + 1], c + h * force[i + 2]
     return out
 
 
@@ -68,7 +70,7 @@ def moved(
     for n in range(mech.joints.shape[0]):
         i = 6 + 3 * n
         _turn(turned[mech.joints[n]], h * v[i], h * v[i + 1], h * v[i + 2])
-    shape = coordinates + h * v[6:] if mech.joints.shape[0] == 0 else coordinates
+    shape = coordinates + h * v[6:] if mech.joints.shape[0] == 0 else coordinates.copy()
     return place + h * v[3:6], turned, shape
 
 
@@ -79,16 +81,19 @@ def _turn(q: FloatArray, x: float, y: float, z: float) -> None:
 
 
 @kernel
-def implicit_residual(
-    mech: Mechanism, h: float, v: FloatArray, inertia: FloatArray, carried: FloatArray, force: FloatArray
-) -> FloatArray:
-    r"""Residual ``(d,)`` of (11.11): :math:`J_l^{-T}(hv) M v - J_r^{-T}(hv_k)\,p_k - h F`, with the last two given."""
-    p = inertia @ v
-    out = p - carried - h * force
-    for n in range(1 + mech.joints.shape[0]):
-        i = 0 if n == 0 else 6 + 3 * (n - 1)
-        a, b, c = left_inverse_times(-h * v[i], -h * v[i + 1], -h * v[i + 2], p[i], p[i + 1], p[i + 2])
-        out[i] += a - p[i]
-        out[i + 1] += b - p[i + 1]
-        out[i + 2] += c - p[i + 2]
-    return out
+def finished(
+    mech: Mechanism,
+    h: float,
+    v: FloatArray,
+    inertia: FloatArray,
+    place: FloatArray,
+    wxyz: FloatArray,
+    coordinates: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, bool]:
+    """Place, rotations, coordinates, momentum and pelvis after a step with a velocity; and whether all are finite."""
+    to, turned, shape = moved(mech, h, v, place, wxyz, coordinates)
+    shaped(mech, shape, turned)
+    pelvis = placed(mech, to, turned)[1][0].copy()
+    momentum = inertia @ v
+    is_finite = isfinite(momentum.sum()) and isfinite(turned.sum()) and isfinite(pelvis.sum()) and isfinite(v.sum())
+    return to, turned, shape, momentum, pelvis, is_finite

@@ -45,11 +45,10 @@ class Mechanics:
 
     def own_forces(self, coordinates: FloatArray, velocity: FloatArray) -> FloatArray:
         r"""Quadratic forces :math:`\partial_g T(g, v)` ``(d,)``; ``coordinates`` are those of the configuration."""
-        from marey.simulate._mechanism_kernels import joint_column_rates, own_forces
+        from marey.simulate._mechanism_forces_kernels import own_forces
 
-        rates = joint_column_rates(self.mechanism, coordinates, np.ascontiguousarray(velocity[6:]))
         parts = (self.frames, self.joints, self.centres, self.turns, self.angular, self.linear)
-        return own_forces(self.mechanism, *parts, rates, velocity)
+        return own_forces(self.mechanism, coordinates, *parts, velocity)
 
 
 def mechanics_of(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
 from marey.dynamics import Body
@@ -36,6 +37,8 @@ class Mechanism(NamedTuple):
     joints: IntArray  # (N,) joints that have coordinates of their own: in the full space only
     armature: FloatArray  # (k,) [kg m²] added to the inertia of each coordinate; it leaves every momentum as it is
     is_com: bool  # the place is that of the centre of mass
+    ends: IntArray  # (E,) joints that nothing hangs on: hands, toes, head
+    tips: FloatArray  # (E, 3) [m] their far ends, each in its joint's frame
 
 
 def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism:
@@ -48,23 +51,50 @@ def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism
     if root not in ROOTS:
         raise UnknownNameError("root", str(root), "the simulator", ROOTS)
     skeleton = body.skeleton
-    masses = (body.masses, body.centres, body.inertias, _square_roots(body.inertias))
-    tree = (_plain(skeleton.parents), _plain(skeleton.offsets), *(_plain(a) for a in masses))
-    if model is None:
-        joints = np.flatnonzero(_moves_mass(body))
-        mean = np.tile([1.0, 0.0, 0.0, 0.0], (skeleton.num_joints, 1))
-        armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
-        columns = _plain(_unit_columns(body, joints))
-        return Mechanism(*tree, FULL_SPACE, _plain(mean), columns, joints, _plain(armature), root == "com")
-    if model.skeleton.names != skeleton.names:
+    ends = np.setdiff1d(np.arange(skeleton.num_joints), skeleton.parents)
+    coordinates = _free_joints(body) if model is None else _of_model(body, model)
+    return Mechanism(
+        parents=_plain(skeleton.parents),
+        offsets=_plain(skeleton.offsets),
+        masses=_plain(body.masses),
+        centres=_plain(body.centres),
+        inertias=_plain(body.inertias),
+        inertia_roots=_plain(_square_roots(body.inertias)),
+        kind=coordinates.kind,
+        mean_wxyz=_plain(coordinates.mean_wxyz),
+        basis=_plain(coordinates.basis),
+        joints=_plain(coordinates.joints),
+        armature=_plain(coordinates.armature),
+        is_com=root == "com",
+        ends=_plain(ends),
+        tips=_plain(skeleton.tips[ends]),
+    )
+
+
+class _Coordinates(NamedTuple):
+    kind: int
+    mean_wxyz: FloatArray
+    basis: FloatArray
+    joints: IntArray
+    armature: FloatArray
+
+
+def _free_joints(body: Body) -> _Coordinates:
+    joints = np.flatnonzero(_moves_mass(body))
+    mean = np.tile([1.0, 0.0, 0.0, 0.0], (body.skeleton.num_joints, 1))
+    armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
+    return _Coordinates(FULL_SPACE, mean, _unit_columns(body, joints), joints, armature)
+
+
+def _of_model(body: Body, model: PoseModel) -> _Coordinates:
+    if model.skeleton.names != body.skeleton.names:
         raise InputError(
-            f"the model is of '{model.skeleton.name}', the body of '{skeleton.name}'; their joints differ",
+            f"the model is of '{model.skeleton.name}', the body of '{body.skeleton.name}'; their joints differ",
             "Fit the model on clips of this skeleton, or retarget them",
         )
     arrays = model.arrays()
-    none, armature = np.zeros(0, dtype=np.int64), _plain(np.zeros(model.num_components))
-    shape = (_plain(arrays.mean_wxyz), _plain(arrays.basis))
-    return Mechanism(*tree, arrays.kind, *shape, none, armature, root == "com")
+    none = np.zeros(0, dtype=np.int64)
+    return _Coordinates(arrays.kind, arrays.mean_wxyz, arrays.basis, none, np.zeros(model.num_components))
 
 
 def _moves_mass(body: Body) -> BoolArray:
@@ -90,8 +120,11 @@ def _unit_columns(body: Body, joints: IntArray) -> FloatArray:
     return columns
 
 
-def _plain(array: FloatArray | IntArray) -> FloatArray:
+Kind = TypeVar("Kind", np.float64, np.int64)
+
+
+def _plain(array: NDArray[Kind]) -> NDArray[Kind]:
     """Contiguous read-only array, so that each kernel is compiled for one kind."""
     view = np.ascontiguousarray(array)[...]
     view.setflags(write=False)
-    return view  # pyright: ignore[reportReturnType]  # integer arrays keep their kind
+    return view

@@ -1,8 +1,7 @@
-r"""Compiled mechanics of a figure in few coordinates: where it is, its Jacobians, inertia, momenta and own forces.
+r"""Compiled mechanics of a figure in few coordinates: where it is, its Jacobians, inertia and momenta.
 
 With :math:`L = T - V` in left-trivialised velocities, every term that an integrator needs comes from the columns that
-carry a velocity to the twists of the segments. [Tournier2011]_ §11.1.2; the own forces by [Featherstone2008]_'s
-composite momenta in place of the central differences of the source.
+carry a velocity to the twists of the segments. [Tournier2011]_ §11.1.2.
 """
 
 from __future__ import annotations
@@ -12,21 +11,9 @@ from math import sqrt
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie._rotation_kernels import product, sine_over, third_stumpff
-from marey.models._arrays import LINEAR_TANGENT, LOG_LINEAR
-from marey.models._model_kernels import combination, model_jacobian, model_rotations
+from marey.lie._rotation_kernels import product
+from marey.models._model_kernels import model_jacobian, model_rotations
 from marey.simulate._mechanism import FULL_SPACE, Mechanism
-
-SERIES_BELOW = 0.5  # [rad²] where the closed forms of the slopes cancel
-DIFFERENCE_RAD = 1e-5  # [rad] of the directional difference, for models without a closed form
-
-
-@kernel
-def cross_into(out: FloatArray, a: FloatArray, b: FloatArray) -> None:
-    """Add ``a x b`` to ``out``."""
-    out[0] += a[1] * b[2] - a[2] * b[1]
-    out[1] += a[2] * b[0] - a[0] * b[2]
-    out[2] += a[0] * b[1] - a[1] * b[0]
 
 
 @kernel
@@ -102,7 +89,7 @@ def joint_columns(mech: Mechanism, coordinates: FloatArray) -> FloatArray:
 def twist_columns(
     mech: Mechanism, frames: FloatArray, joints: FloatArray, centres: FloatArray, turns: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Jacobians in world axes: angular ``(J, 3, d)``, of the joints' origins ``(J, 3, d)``, of the mass centre ``(3, d)``."""
+    """Jacobians in world axes: angular ``(J, 3, d)``, of the joints' origins ``(J, 3, d)``, of the com ``(3, d)``."""
     count, size = mech.parents.shape[0], 6 + turns.shape[2]
     angular, linear, com = np.zeros((count, 3, size)), np.zeros((count, 3, size)), np.zeros((3, size))
     for j in range(count):
@@ -153,35 +140,61 @@ def weighted_columns(
     angular: FloatArray,
     linear: FloatArray,
 ) -> FloatArray:
-    """Square roots of masses times twists, stacked ``(6 S, d)`` over the segments with mass: its square is the inertia."""
-    heavy = np.flatnonzero(mech.masses > 0.0)
-    size = angular.shape[2]
-    rows = np.empty((6 * heavy.shape[0], size))
-    for n in range(heavy.shape[0]):
-        j = heavy[n]
+    """Square roots of masses times twists ``(6 S, d)``, over the segments with mass: its square is the inertia."""
+    size, count = angular.shape[2], 0
+    for j in range(mech.masses.shape[0]):
+        count += mech.masses[j] > 0.0
+    rows = np.empty((6 * count, size))
+    lower = np.empty((3, 3))
+    n = 0
+    for j in range(mech.masses.shape[0]):
+        if mech.masses[j] <= 0.0:
+            continue
         root = sqrt(mech.masses[j])
         x, y, z = centres[j, 0] - joints[j, 0], centres[j, 1] - joints[j, 1], centres[j, 2] - joints[j, 2]
-        lower = mech.inertia_roots[j] @ np.ascontiguousarray(frames[j].T)
+        for r in range(3):
+            for c in range(3):
+                lower[r, c] = 0.0
+                for m in range(3):
+                    lower[r, c] += mech.inertia_roots[j, r, m] * frames[j, c, m]
         for i in range(size):
             a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
-            rows[6 * n, i] = root * (linear[j, 0, i] + b * z - c * y)
-            rows[6 * n + 1, i] = root * (linear[j, 1, i] + c * x - a * z)
-            rows[6 * n + 2, i] = root * (linear[j, 2, i] + a * y - b * x)
+            rows[n, i] = root * (linear[j, 0, i] + b * z - c * y)
+            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - a * z)
+            rows[n + 2, i] = root * (linear[j, 2, i] + a * y - b * x)
             for r in range(3):
-                rows[6 * n + 3 + r, i] = lower[r, 0] * a + lower[r, 1] * b + lower[r, 2] * c
+                rows[n + 3 + r, i] = lower[r, 0] * a + lower[r, 1] * b + lower[r, 2] * c
+        n += 6
     return rows
+
+
+@kernel
+def squared(rows: FloatArray) -> FloatArray:
+    """Product ``(d, d)`` of rows ``(S, d)`` with themselves; by hand, since threads of a library would stall it."""
+    size = rows.shape[1]
+    out = np.zeros((size, size))
+    for r in range(rows.shape[0]):
+        for i in range(size):
+            a = rows[r, i]
+            if a != 0.0:
+                for j in range(i + 1):
+                    out[i, j] += a * rows[r, j]
+    for i in range(size):
+        for j in range(i):
+            out[j, i] = out[i, j]
+    return out
 
 
 @kernel
 def mechanics_at(
     mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Frames, joints, centres, centre of mass, turns of joints, angular, linear, com columns, and inertia ``(d, d)``."""
+    """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
     frames, joints, centres, com = placed(mech, place, wxyz)
     turns = joint_columns(mech, coordinates)
     angular, linear, com_columns = twist_columns(mech, frames, joints, centres, turns)
     rows = weighted_columns(mech, frames, joints, centres, angular, linear)
-    inertia = rows.T @ rows
+    inertia = squared(rows)
     for i in range(mech.armature.shape[0]):
         inertia[6 + i, 6 + i] += mech.armature[i]
     return frames, joints, centres, com, turns, angular, linear, com_columns, inertia
@@ -221,125 +234,4 @@ def momentum_matrix(
             out[3, i] += u
             out[4, i] += v
             out[5, i] += w
-    return out
-
-
-@kernel
-def _slopes(square: float) -> tuple[float, float, float, float]:
-    r"""Coefficients of :math:`J_r` and their slopes over :math:`\theta`: :math:`c_2, c_3, c_2'/\theta, c_3'/\theta`."""
-    half = sine_over(0.5 * sqrt(square))
-    c2, c3 = 0.5 * half * half, third_stumpff(square)
-    if square > SERIES_BELOW:
-        return c2, c3, (sine_over(sqrt(square)) - 2.0 * c2) / square, (c2 - 3.0 * c3) / square
-    power, s2, s3, factorial = 1.0, 0.0, 0.0, 2.0
-    for n in range(1, 9):
-        factorial *= (2 * n + 1) * (2 * n + 2)  # (2 n + 2)!
-        sign = -1.0 if n % 2 else 1.0
-        s2 += sign * 2 * n * power / factorial
-        s3 += sign * 2 * n * power / (factorial * (2 * n + 3))
-        power *= square
-    return c2, c3, s2, s3
-
-
-@kernel
-def _tangent_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, out: FloatArray) -> None:
-    r"""Write :math:`\dot J_r(\xi)\, v_i` for every mode, while :math:`\xi` changes at a rate."""
-    x, y, z = xi[0], xi[1], xi[2]
-    a, b, c = rate[0], rate[1], rate[2]
-    c2, c3, s2, s3 = _slopes(x * x + y * y + z * z)
-    s2 *= x * a + y * b + z * c
-    s3 *= x * a + y * b + z * c
-    for i in range(basis.shape[2]):
-        u, v, w = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-        pu, pv, pw = y * w - z * v, z * u - x * w, x * v - y * u  # xi x v
-        qu, qv, qw = b * w - c * v, c * u - a * w, a * v - b * u  # rate x v
-        out[j, 0, i] = -s2 * pu - c2 * qu + s3 * (y * pw - z * pv) + c3 * (b * pw - c * pv + y * qw - z * qv)
-        out[j, 1, i] = -s2 * pv - c2 * qv + s3 * (z * pu - x * pw) + c3 * (c * pu - a * pw + z * qu - x * qw)
-        out[j, 2, i] = -s2 * pw - c2 * qw + s3 * (x * pv - y * pu) + c3 * (a * pv - b * pu + x * qv - y * qu)
-
-
-@kernel
-def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArray) -> FloatArray:
-    """How the columns of ``joint_columns`` change while the coordinates do: ``(J, 3, k)`` [1/s]."""
-    out = np.zeros(mech.basis.shape)
-    if mech.kind == FULL_SPACE:
-        return out
-    if mech.kind == LINEAR_TANGENT or mech.kind == LOG_LINEAR:
-        xi, rate = np.empty(3), np.empty(3)
-        for j in range(1, mech.basis.shape[0]):
-            xi[0], xi[1], xi[2] = combination(mech.basis, j, coordinates)
-            if mech.kind == LOG_LINEAR:
-                xi += mech.mean_wxyz[j, 1:]
-            rate[0], rate[1], rate[2] = combination(mech.basis, j, rates)
-            _tangent_rate(xi, rate, mech.basis, j, out)
-        return out
-    speed = sqrt((rates * rates).sum())
-    if speed == 0.0:
-        return out
-    step = DIFFERENCE_RAD / speed
-    ahead = joint_columns(mech, coordinates + step * rates)
-    return (ahead - joint_columns(mech, coordinates - step * rates)) / (2.0 * step)
-
-
-@kernel
-def own_forces(
-    mech: Mechanism,
-    frames: FloatArray,
-    joints: FloatArray,
-    centres: FloatArray,
-    turns: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-    turn_rates: FloatArray,
-    velocity: FloatArray,
-) -> FloatArray:
-    r"""Write :math:`\partial_g T(g, v)` ``(d,)`` in the body frame, the velocity held: the quadratic forces.
-
-    For a joint with axis a, momentum (n, f) of all it moves about its origin, twist (w, u) of its parent there:
-    :math:`a\cdot(n\times w + f\times u)`. A coordinate of a pose model adds
-    :math:`n\cdot(\dot S e_i - S e_i\times S\dot\lambda)` (Maurer and Cartan). Equals [Tournier2011]_'s differences.
-    """
-    count, size = mech.parents.shape[0], velocity.shape[0]
-    v = velocity.copy()
-    if mech.is_com:
-        v[3:6] = 0.0  # an even speed of the whole changes nothing inside
-    w, u = np.zeros((count, 3)), np.zeros((count, 3))
-    force, moment = np.zeros((count, 3)), np.zeros((count, 3))
-    for j in range(count):
-        for r in range(3):
-            for i in range(size):
-                w[j, r] += angular[j, r, i] * v[i]
-                u[j, r] += linear[j, r, i] * v[i]
-        if mech.masses[j] > 0.0:
-            arm = centres[j] - joints[j]
-            speed = u[j].copy()
-            cross_into(speed, w[j], arm)
-            force[j] = mech.masses[j] * speed
-            moment[j] = frames[j] @ (mech.inertias[j] @ (np.ascontiguousarray(frames[j].T) @ w[j]))
-            cross_into(moment[j], arm, force[j])
-    for j in range(count - 1, 0, -1):
-        p = mech.parents[j]
-        force[p] += force[j]
-        moment[p] += moment[j]
-        cross_into(moment[p], joints[j] - joints[p], force[j])
-    out = np.zeros(size)
-    pull = np.zeros(3)
-    still = np.zeros(3)
-    for j in range(count):
-        p = mech.parents[j]
-        pull[:] = 0.0
-        cross_into(pull, moment[j], w[p] if p >= 0 else still)
-        cross_into(pull, force[j], u[j])
-        back = np.ascontiguousarray(frames[j].T)
-        local = back @ pull
-        if p < 0:
-            out[:3] = local
-            continue
-        n = back @ moment[j]
-        if mech.kind != FULL_SPACE:
-            turn = back @ (w[j] - w[p])
-            cross_into(local, n, turn)
-        for i in range(size - 6):
-            for r in range(3):
-                out[6 + i] += turns[j, r, i] * local[r] + turn_rates[j, r, i] * n[r]
     return out

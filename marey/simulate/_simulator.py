@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from typing import Final, Literal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import ConvergenceError, FloatArray, InputError, MareyWarning, frozen
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PoseModel
-from marey.simulate._forces import PointForce, generalised
+from marey.simulate._damping import Damping
+from marey.simulate._forces import PointForce, pushes_of
+from marey.simulate._integrators import Integrator, Load, Method, StepSystem, step_system
 from marey.simulate._mechanics import Mechanics, mechanics_of
 from marey.simulate._mechanism import Root, make_mechanism
-from marey.simulate._state import State
+from marey.simulate._state import State, next_state
+from marey.simulate._substeps import Done, is_stable, steps_over
 from marey.skeleton import Pose
 
-Integrator = Literal["constant", "identity", "naive"]
-INTEGRATORS: Final[tuple[Integrator, ...]] = ("naive", "identity", "constant")  # in the order of the kernels' numbers
+if TYPE_CHECKING:
+    from marey.kinematics import JointLimits
+    from marey.simulate._constraints import Constrainer, Outcome
+    from marey.simulate._contacts import Contacts
+    from marey.simulate._ground import Ground
+
+INERTIA_RATIO: Final = 1e-10  # of the largest: a smaller inertia is no inertia
+INERTIA_FLOOR: Final = 1e-8  # of the largest, given to every coordinate of a figure that lacks inertia
 
 
 class Simulator:
@@ -28,9 +39,16 @@ class Simulator:
     Args:
         body: skeleton with masses.
         model: pose model whose coordinates move; by default every joint that moves mass turns freely.
-        integrator: "constant" (the source's choice), "identity" or "naive"; [Tournier2011]_ §11.1.3.
+        integrator: "constant" (the source's choice), "identity" or "naive", all explicit, or "variational", the
+            implicit reference; [Tournier2011]_ §11.1.
+        damping: "none", "energetic" (the source's choice), "kinematic" or "uniform"; [Tournier2011]_ §11.2.
+        damping_rate: α of the damping: [1/s] for "energetic", [kg/s] for "kinematic", [kg m²/s] for "uniform".
+        implicit_passes: how often an explicit step takes its own forces anew, with the velocity that they lead to.
         root: "com" for the centre of mass as the place (momentum is then kept exactly) or "pelvis", as in the source.
         gravity: acceleration ``(3,)`` [m/s²] in world.
+        ground: what the figure stands on.
+        limits: joint limits of any kind.
+        constraints: other rows to hold: pins, balls and the like.
     """
 
     def __init__(
@@ -39,15 +57,20 @@ class Simulator:
         model: PoseModel | None = None,
         *,
         integrator: Integrator = "constant",
+        damping: Damping = "none",
+        damping_rate: float = 1.0,
+        implicit_passes: int = 0,
         root: Root = "com",
         gravity: ArrayLike = (0.0, -GRAVITY, 0.0),
+        ground: Ground | None = None,
+        limits: JointLimits | None = None,
+        constraints: Iterable[Any] = (),
     ) -> None:
-        if integrator not in INTEGRATORS:
-            raise UnknownNameError("integrator", str(integrator), "the simulator", INTEGRATORS)
         self.body, self.model = body, model
-        self.integrator: Integrator = integrator
+        self.method = Method(integrator, implicit_passes, damping, damping_rate)
         self.gravity = frozen(gravity, 3, name="gravity")
         self.mechanism = make_mechanism(body, model, root)
+        self.constrainer = self._made_constrainer(ground, limits, tuple(constraints))
         self.reset()
 
     @property
@@ -58,7 +81,22 @@ class Simulator:
     @property
     def state(self) -> State:
         """Where the figure is and how it moves."""
-        return self._state
+        return self._done[-1].state
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the constraints did in the last step, if there are any."""
+        return self._done[-1].outcome
+
+    @property
+    def contacts(self) -> Contacts | None:
+        """Points that touch, with their impulses, in the last step; None without constraints."""
+        return None if self.outcome is None else self.outcome.contacts
+
+    @property
+    def steps_made(self) -> tuple[Done, ...]:
+        """The steps that made up the last call of ``step``: more than one where one was unstable."""
+        return tuple(self._done)
 
     def reset(self, pose: Pose | None = None, *, velocity: ArrayLike | None = None) -> State:
         """Put the figure into a pose (of a model: the nearest one that it has), at rest or with a velocity ``(d,)``."""
@@ -67,44 +105,89 @@ class Simulator:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
         coordinates, wxyz = self._encoded(pose)
         v = np.zeros(self.num_dof) if velocity is None else frozen(velocity, self.num_dof, name="velocity")
-        return self._placed(pose.root_position, wxyz, coordinates, v)
+        self._done = [Done(self._placed(pose.root_position, SO3(wxyz), coordinates, v))]
+        return self.state
 
     def mechanics(self) -> Mechanics:
         """Jacobians, inertia and centre of mass of the present configuration."""
-        state = self._state
-        return mechanics_of(self.mechanism, state.place, _plain(state.rotations.wxyz), state.coordinates)
+        state = self.state
+        return mechanics_of(self.mechanism, state.place, state.rotations.wxyz, state.coordinates)
 
     def step(
-        self, dt: float, forces: Iterable[PointForce] = (), *, generalised_force: FloatArray | None = None
+        self, dt: float, forces: Iterable[PointForce] = (), *, generalised_force: ArrayLike | None = None
     ) -> State:
-        """Move on by ``dt`` [s] under gravity, forces from outside and a generalised force ``(d,)`` from inside."""
-        from marey.simulate._integrators_kernels import moved, transported
-        from marey.simulate._mechanism_kernels import shaped
+        """Move on by ``dt`` [s] under gravity, forces from outside and a generalised force ``(d,)`` from inside.
 
-        state, here = self._state, self.mechanics()
-        total = (
-            here.own_forces(state.coordinates, state.velocity) + self.body.mass_kg * self.gravity @ here.com_jacobian
-        )
-        total += generalised(here, self.body.skeleton, forces)
+        An unstable step is cut into smaller ones, then damped.
+
+        Raises:
+            ConvergenceError: it stays unstable; the last good state is the ``report``, and the simulator stays there.
+        """
+        dt, load = _checked_step(dt), self._load(forces, generalised_force)
+
+        def attempt(before: Done, h: float, extra: float) -> Done | None:
+            system = step_system(self.mechanism, self.method, before.state, load, h, extra)
+            return self._solved(before, system, extra) if system.is_solvable else None
+
+        self._done = steps_over(attempt, self._done[-1], dt)
+        return self.state
+
+    def system(
+        self, dt: float, forces: Iterable[PointForce] = (), *, generalised_force: ArrayLike | None = None
+    ) -> StepSystem:
+        """What ``step`` would solve for its velocity, before constraints: for controllers."""
+        load = self._load(forces, generalised_force)
+        return step_system(self.mechanism, self.method, self.state, load, _checked_step(dt))
+
+    def advance(self, system: StepSystem, velocity: ArrayLike) -> State:
+        """Move on over a step with a velocity ``(d,)`` that was found elsewhere.
+
+        Raises:
+            ConvergenceError: the figure would be nowhere.
+        """
+        v = np.array(frozen(velocity, self.num_dof, name="velocity"))
+        state = self._moved(self.state, system, v)
+        if state is None:
+            raise ConvergenceError("the velocity leads to no finite state", report=self.state)
+        self._done = [Done(state, system)]
+        return state
+
+    def _solved(self, before: Done, system: StepSystem, extra: float) -> Done | None:
+        if self.constrainer is None:
+            outcome, (velocity, is_definite) = None, system.free_velocity()
+            if not is_definite:
+                return None
+        else:
+            state, memory = before.state, None if before.outcome is None else before.outcome.memory
+            outcome = self.constrainer.solve(
+                system.mechanics,
+                state.rotations.wxyz,
+                state.coordinates,
+                state.velocity,
+                system.dt,
+                system.damped,
+                system.rhs,
+                memory,
+            )
+            velocity = outcome.velocity
+        after = self._moved(before.state, system, velocity)
+        impulse = None if outcome is None else outcome.impulse
+        if after is None or not is_stable(before.state, after, system, impulse):
+            return None
+        return Done(after, system, outcome, extra)
+
+    def _moved(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
+        from marey.simulate._integrators_kernels import finished
+
+        configuration = (before.place, before.rotations.wxyz, before.coordinates)
+        *moved, is_finite = finished(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
+        return next_state(before, system.dt, velocity, tuple(moved)) if is_finite else None
+
+    def _load(self, forces: Iterable[PointForce], generalised_force: ArrayLike | None) -> Load:
+        inner = np.zeros(self.num_dof)
         if generalised_force is not None:
-            total += generalised_force
-        scheme = INTEGRATORS.index(self.integrator)
-        pushed = transported(self.mechanism, scheme, dt, state.velocity, state.momentum, total)
-        velocity = np.linalg.solve(here.inertia, pushed)
-        wxyz = _plain(state.rotations.wxyz)
-        place, wxyz, coordinates = moved(self.mechanism, dt, velocity, state.place, wxyz, state.coordinates)
-        shaped(self.mechanism, coordinates, wxyz)
-        self._state = State(
-            self.body.skeleton,
-            place,
-            SO3(wxyz),
-            coordinates,
-            velocity,
-            here.inertia @ velocity,
-            self._pelvis(place, wxyz),
-            state.time_s + dt,
-        )
-        return self._state
+            inner += frozen(generalised_force, self.num_dof, name="generalised_force")
+        return Load(self.body.mass_kg * self.gravity, pushes_of(self.body.skeleton, forces), inner)
 
     def _first_pose(self) -> Pose:
         if self.model is not None:
@@ -125,22 +208,38 @@ class Simulator:
         wxyz[0] = pose.rotations.wxyz[0]
         return coordinates, wxyz
 
-    def _placed(self, root_position: FloatArray, wxyz: FloatArray, coordinates: FloatArray, v: FloatArray) -> State:
-        place = np.array(root_position, dtype=np.float64)
-        here = mechanics_of(self.mechanism, place, wxyz, coordinates)
-        place = place + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        inertia = here.inertia
-        rotations, skeleton = SO3(wxyz), self.body.skeleton
-        self._state = State(skeleton, place, rotations, coordinates, v, inertia @ v, root_position, 0.0)
-        return self._state
+    def _placed(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
+        here = mechanics_of(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
+        place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
+        self._give_inertia(here.inertia)
+        momentum = here.inertia @ v
+        return State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position)
 
-    def _pelvis(self, place: FloatArray, wxyz: FloatArray) -> FloatArray:
-        from marey.simulate._mechanism_kernels import placed
+    def _give_inertia(self, inertia: FloatArray) -> None:
+        """Lift the inertia of a figure whose coordinates move nothing, and say so."""
+        values = np.linalg.eigvalsh(inertia)
+        if values[0] > INERTIA_RATIO * values[-1]:
+            return
+        floor = INERTIA_FLOOR * float(values[-1])
+        warnings.warn(
+            f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
+            f"each is given {floor:.1g} kg m². Take fewer coordinates, or give mass to what they move",
+            MareyWarning,
+            stacklevel=4,
+        )
+        self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
 
-        return placed(self.mechanism, place, wxyz)[1][0]
+    def _made_constrainer(
+        self, ground: Ground | None, limits: JointLimits | None, constraints: tuple[Any, ...]
+    ) -> Constrainer | None:
+        if ground is None and limits is None and not constraints:
+            return None
+        from marey.simulate._constraints import make_constrainer
+
+        return make_constrainer(self.body, self.mechanism, ground=ground, limits=limits, constraints=constraints)
 
 
-def _plain(array: FloatArray) -> FloatArray:
-    view = np.ascontiguousarray(array)[...]
-    view.setflags(write=False)
-    return view
+def _checked_step(dt: float) -> float:
+    if not isinstance(dt, int | float | np.floating) or not isfinite(dt) or dt <= 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+        raise InputError(f"dt is {dt!r}", "Give the length of a step in seconds, finite and above zero")
+    return float(dt)

@@ -1,0 +1,88 @@
+"""Method: how a simulator makes a step, by name; and the system that one step solves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from marey.base import FloatArray, InputError, UnknownNameError
+from marey.simulate._damping import DAMPINGS, Damping, checked_rate, damping_number
+from marey.simulate._forces import Pushes
+from marey.simulate._mechanics import Mechanics
+from marey.simulate._mechanism import Mechanism
+from marey.simulate._state import State
+
+Integrator = Literal["naive", "identity", "constant", "variational"]
+INTEGRATORS: Final[tuple[Integrator, ...]] = ("naive", "identity", "constant", "variational")  # kernels' numbers
+MAX_PASSES: Final = 10
+ENERGETIC: Final = DAMPINGS.index("energetic")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Integrator and damping of a simulator; see ``Simulator``."""
+
+    integrator: Integrator = "constant"
+    implicit_passes: int = 0
+    damping: Damping = "none"
+    damping_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.integrator not in INTEGRATORS:
+            raise UnknownNameError("integrator", str(self.integrator), "the simulator", INTEGRATORS)
+        if self.implicit_passes not in range(MAX_PASSES + 1):
+            raise InputError(f"implicit_passes is {self.implicit_passes!r}", f"Give a whole number, 0 to {MAX_PASSES}")
+        damping_number(self.damping)
+        object.__setattr__(self, "damping_rate", checked_rate(self.damping_rate))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StepSystem:
+    r"""What a step solves for its velocity: :math:`\min_v \frac12 v^T (M + D)\,v - f^T v`, subject to constraints."""
+
+    mechanics: Mechanics  # at the start of the step
+    damped: FloatArray  # (d, d) M + D
+    rhs: FloatArray  # (d,) f: momentum carried on, own and other forces times dt
+    outer: FloatArray  # (d,) [N, N m] forces that are not the figure's own: weight, pushes, controls
+    dt: float  # [s]
+    is_solvable: bool  # False where the implicit step did not converge
+
+    def free_velocity(self) -> tuple[FloatArray, bool]:
+        """Velocity ``(d,)`` without constraints, and whether M + D is positive definite."""
+        from marey.simulate._integrators_solve_kernels import solution
+
+        return solution(self.damped, self.rhs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """What acts on a figure while it steps."""
+
+    weight: FloatArray  # (3,) [N]
+    pushes: Pushes
+    inner: FloatArray  # (d,) generalised force
+
+
+def step_system(
+    mechanism: Mechanism, method: Method, state: State, load: Load, dt: float, extra_damping: float = 0.0
+) -> StepSystem:
+    r"""The system of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
+    from marey.simulate._integrators_step_kernels import assembled
+
+    damping, rate = damping_number(method.damping), method.damping_rate
+    if extra_damping > 0.0:
+        damping, rate = ENERGETIC, extra_damping / dt
+    here, damped, rhs, outer, is_solvable = assembled(
+        mechanism,
+        INTEGRATORS.index(method.integrator),
+        method.implicit_passes,
+        damping,
+        rate,
+        dt,
+        state.step_s,
+        *(state.place, state.rotations.wxyz, state.coordinates, state.velocity, state.momentum),
+        load.weight,
+        *load.pushes,
+        load.inner,
+    )
+    return StepSystem(Mechanics(mechanism, *here), damped, rhs, outer, dt, is_solvable)

@@ -1,0 +1,95 @@
+"""Compiled step of time, but for its solve: mechanics, forces, damping and the right-hand side in one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.simulate._damping_kernels import damped_inertia
+from marey.simulate._integrators_implicit_kernels import implicit_velocity
+from marey.simulate._integrators_kernels import CONSTANT, IDENTITY, VARIATIONAL, transported
+from marey.simulate._integrators_solve_kernels import factored, solved
+from marey.simulate._mechanism import Mechanism
+from marey.simulate._mechanism_forces_kernels import own_forces
+from marey.simulate._mechanism_kernels import mechanics_at
+
+
+@kernel
+def outer_forces(
+    mech: Mechanism,
+    weight: FloatArray,
+    pushed: IntArray,
+    offsets: FloatArray,
+    pushes: FloatArray,
+    frames: FloatArray,
+    angular: FloatArray,
+    linear: FloatArray,
+    com_columns: FloatArray,
+) -> FloatArray:
+    r"""Body covector ``(d,)`` of the weight ``(3,)`` and of forces on points, :math:`\sum J_P^T F_P`."""
+    out = np.zeros(com_columns.shape[1])
+    for i in range(out.shape[0]):
+        out[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
+    for n in range(pushed.shape[0]):
+        j = pushed[n]
+        x = y = z = 0.0
+        for m in range(3):
+            x += frames[j, 0, m] * offsets[n, m]
+            y += frames[j, 1, m] * offsets[n, m]
+            z += frames[j, 2, m] * offsets[n, m]
+        u, v, w = pushes[n, 0], pushes[n, 1], pushes[n, 2]
+        for i in range(out.shape[0]):
+            out[i] += u * linear[j, 0, i] + v * linear[j, 1, i] + w * linear[j, 2, i]
+            out[i] += (y * w - z * v) * angular[j, 0, i]
+            out[i] += (z * u - x * w) * angular[j, 1, i]
+            out[i] += (x * v - y * u) * angular[j, 2, i]
+    return out
+
+
+@kernel
+def assembled(
+    mech: Mechanism,
+    scheme: int,
+    passes: int,
+    damping: int,
+    rate: float,
+    h: float,
+    last: float,
+    place: FloatArray,
+    wxyz: FloatArray,
+    coordinates: FloatArray,
+    v: FloatArray,
+    p: FloatArray,
+    weight: FloatArray,
+    pushed: IntArray,
+    offsets: FloatArray,
+    pushes: FloatArray,
+    inner: FloatArray,
+) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray, bool]:
+    r"""Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve.
+
+    ``passes`` times, the own forces are taken anew with the velocity that they lead to (``CONSTANT`` and the like); the
+    implicit scheme solves for it.
+    """
+    here = mechanics_at(mech, place, wxyz, coordinates)
+    frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
+    outer = inner + outer_forces(mech, weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
+    damped = damped_inertia(mech, damping, rate * h, inertia, frames, angular, linear)
+    own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, v)
+    explicit = CONSTANT if scheme == VARIATIONAL else scheme
+    rhs = transported(mech, explicit, h, last, v, p, own + outer)
+    if passes == 0 and scheme != VARIATIONAL:
+        return here, damped, rhs, outer, True
+    lower, is_definite = factored(damped)
+    if not is_definite:
+        return here, damped, rhs, outer, False
+    for _ in range(passes):
+        new = solved(lower, rhs)
+        own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
+        rhs = transported(mech, explicit, h, last, v, p, own + outer)
+    if scheme != VARIATIONAL:
+        return here, damped, rhs, outer, True
+    carried = transported(mech, IDENTITY, 0.0, last, v, p, own)
+    parts = (frames, joints, centres, turns, angular, linear)
+    found, has_converged = implicit_velocity(mech, h, solved(lower, rhs), damped, carried, outer, coordinates, parts)
+    return here, damped, damped @ found, outer, has_converged

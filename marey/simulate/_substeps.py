@@ -1,0 +1,75 @@
+"""Smaller steps where a step is unstable, then more damping, then an error: never a number that is none.
+
+[Tournier2011]_ §11.2: explicit own forces grow beyond all bounds where speed times step is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from marey.base import ConvergenceError, FloatArray
+from marey.simulate._integrators import StepSystem
+from marey.simulate._state import State
+
+if TYPE_CHECKING:
+    from marey.simulate._constraints import Outcome
+
+MAX_LEVELS: Final = 4  # times that a step is halved
+MAX_GROWTH: Final = 10.0  # of the energy in one step, beyond the work that was done
+ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
+EXTRA_DAMPINGS: Final = (0.1, 1.0, 10.0, 1e2, 1e4)  # [-] alpha dt; the last leaves hardly more than a rigid body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """One step that was made."""
+
+    state: State
+    system: StepSystem | None = None  # None before the first step
+    outcome: Outcome | None = None  # of the constraints, if there are any
+    extra_damping: float = 0.0
+
+
+Attempt: TypeAlias = Callable[[Done, float, float], Done | None]
+"""From the last step, the length of the next [s] and its extra damping: the step, or None where it is unstable."""
+
+
+def steps_over(attempt: Attempt, start: Done, dt: float, level: int = 0) -> list[Done]:
+    """Steps that cover ``dt`` [s]: one, or smaller ones.
+
+    Raises:
+        ConvergenceError: no small step and no damping was stable; the last good state is its ``report``.
+    """
+    done = attempt(start, dt, 0.0)
+    if done is not None:
+        return [done]
+    if level == MAX_LEVELS:
+        return [_calmed(attempt, start, dt)]
+    first = steps_over(attempt, start, dt / 2, level + 1)
+    return first + steps_over(attempt, first[-1], dt / 2, level + 1)
+
+
+def is_stable(before: State, after: State, system: StepSystem, impulse: FloatArray | None) -> bool:
+    """Whether the energy of a step is finite and has not grown far beyond the work that was done."""
+    new, work = (
+        after.kinetic_j,
+        system.dt * (abs(float(system.outer @ after.velocity)) + abs(float(system.outer @ before.velocity))),
+    )
+    if impulse is not None:
+        work += abs(float(impulse @ after.velocity))
+    return isfinite(new) and new <= MAX_GROWTH * (before.kinetic_j + work) + ENERGY_FLOOR_J
+
+
+def _calmed(attempt: Attempt, start: Done, dt: float) -> Done:
+    for extra in EXTRA_DAMPINGS:
+        done = attempt(start, dt, extra)
+        if done is not None:
+            return done
+    raise ConvergenceError(
+        f"the simulation is unstable at {start.state.time_s:.3f} s, even with steps of {dt:.2g} s. "
+        "Take shorter steps, more damping or smaller forces",
+        report=start.state,
+    )
