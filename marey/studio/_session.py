@@ -262,7 +262,8 @@ class Session:
         if document.drawing is not None:
             stage.draw(draft, None)
         elif document.live is None and document.label in draft.clips:
-            stage.draw(draft, document.film)
+            rate_hz = 1.0 if document.film is None else document.film.motion.rate_hz
+            stage.draw(draft, document.film, draft.other(document.label), document.frame / rate_hz)
         else:
             stage.hide()
 

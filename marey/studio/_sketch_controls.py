@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from html import escape
 from typing import Any, Final
 
 import viser
 
-from marey.studio._sketch import CORRIDOR_M, EVENTS, SPEED_MPS, Draft
-from marey.studio._sketch_drawn import WAYS
-from marey.studio._sketch_forms import FIELDS, KINDS, RANGES
-from marey.studio._sketch_run import BUDGET_S, ENGINES
+from marey.pipeline import ENGINES
+from marey.studio._sketch import BRUSHES, CORRIDOR_M, SPEED_MPS, Draft
+from marey.studio._sketch_drawn import FOUND, WAYS
+from marey.studio._sketch_events import EVENTS
+from marey.studio._sketch_forms import KINDS
+from marey.studio._sketch_items import MEASURES, event_labels
+from marey.studio._sketch_run import BUDGET_S
+from marey.studio._sketch_words import events_html
 from marey.studio._walk_controls import Field
 from marey.studio._walker import within
-from marey.world import Event
 
 Tell = Callable[[str, Callable[[Draft], None]], None]  # a key, under which the newest wins, and the edit
 NOTHING: Final = "nothing"
-LABELS: Final = {
-    "turn_deg": ("Turn [°]", 1.0),
-    "length_m": ("Length [m]", 0.05),
-    "width_m": ("Width [m]", 0.05),
-    "height_m": ("Height [m]", 0.01),
+CHOOSES: Final = "0: the engine chooses"
+LABELS: Final = {  # measure -> label, step, hint
+    "turn_deg": ("Turn [°]", 1.0, None),
+    "length_m": ("Length [m]", 0.05, None),
+    "width_m": ("Width [m]", 0.05, None),
+    "height_m": ("Height [m]", 0.01, None),
+    "facing_deg": ("Facing [°]", 1.0, "0 is along +z, 90 along +x"),
+    "tolerance_m": ("Within [m]", 0.05, "how near is near enough"),
+    "jump_m": ("Length [m]", 0.05, CHOOSES),
+    "rise_m": ("Rise [m]", 0.05, CHOOSES),
+    "seconds": ("Stay [s]", 0.5, None),
+    "put_m": ("Height [m]", 0.01, None),
 }
 BLENDS: Final = {"one motion (k = 1)": 1, "two motions (k = 2)": 2}
 
@@ -32,10 +41,12 @@ class WayGroup:
     """Way-points, the curve through them, the corridor and the speed."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self.edit = gui.add_button_group("Way", options=("Add a way-point", "Undo", "Redo"))
-        self.way = gui.add_dropdown("Curve", options=WAYS)
-        self.corridor = Field(gui.add_slider("Corridor [m]", *CORRIDOR_M, 0.05, 1.0))
-        self.speed = Field(gui.add_slider("Speed [m/s]", *SPEED_MPS, 0.05, 0.0, hint="0: the engine chooses"))
+        self.edit = gui.add_button_group("Edit", options=tuple(EDITS))
+        self.way = gui.add_dropdown("Way", options=WAYS)
+        self.corridor = Field(
+            gui.add_slider("Corridor [m]", *CORRIDOR_M, 0.05, 1.0, hint="width of the band in which the root stays")
+        )
+        self.speed = Field(gui.add_slider("Speed [m/s]", *SPEED_MPS, 0.05, 0.0, hint=CHOOSES))
         self.edit.on_click(when_user(lambda: self._edit(tell)))
         self.way.on_update(when_user(lambda: self._choose(tell)))
         self.corridor.on_user(partial(self._widen, tell))
@@ -45,12 +56,14 @@ class WayGroup:
         """Show what is drawn."""
         if self.way.value != draft.drawn.way:
             self.way.value = draft.drawn.way
+        see(self.corridor.slider, draft.drawn.way != FOUND)
         self.corridor.show(draft.drawn.corridor_m)
         self.speed.show(draft.drawn.speed_mps or 0.0)
 
     def _edit(self, tell: Tell) -> None:
-        edits = {"Add a way-point": Draft.add_point, "Undo": Draft.undo, "Redo": Draft.redo}
-        tell(f"way {self.edit.value}", edits[self.edit.value])
+        edit = EDITS.get(self.edit.value)
+        if edit is not None:
+            tell(f"way {self.edit.value}", edit)
 
     def _choose(self, tell: Tell) -> None:
         way = self.way.value
@@ -66,21 +79,32 @@ class WayGroup:
 
 
 class ThingsGroup:
-    """Drop things and events; each is put in front and dragged from there."""
+    """What a click puts on the ground; things and events that are put in front and dragged from there."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
+        self.brush = gui.add_dropdown("Ctrl-click puts", options=BRUSHES, hint="where you click on the ground")
         self.drop = gui.add_button_group("Drop a", options=KINDS)
-        self.event = gui.add_button_group("Do", options=EVENTS)
-        self.clear = gui.add_button("Clear events", icon=viser.Icon.ERASER)
+        self.event = gui.add_button_group("Then", options=EVENTS, hint="with what is selected, or on the way")
         self.listing = gui.add_html("")
+        self.clear = gui.add_button("Clear all events", icon=viser.Icon.ERASER, visible=False)
+        self.brush.on_update(when_user(lambda: self._take(tell)))
         self.drop.on_click(when_user(lambda: self._drop(tell)))
         self.event.on_click(when_user(lambda: self._event(tell)))
         self.clear.on_click(when_user(lambda: tell("clear", Draft.clear_events)))
 
     def refresh(self, draft: Draft) -> None:
         """List the events in their order."""
-        rows = [f"<div>{number}. {escape(in_words(e))}</div>" for number, e in enumerate(draft.drawn.events, start=1)]
-        self.listing.content = boxed("events", "".join(rows) or "<div>No events.</div>")
+        if self.brush.value != draft.brush:
+            self.brush.value = draft.brush
+        content = events_html(draft.drawn.events)
+        if self.listing.content != content:
+            self.listing.content = content
+        if self.clear.visible != bool(draft.drawn.events):
+            self.clear.visible = bool(draft.drawn.events)
+
+    def _take(self, tell: Tell) -> None:
+        brush = self.brush.value
+        tell("brush", lambda draft: draft.take_brush(brush))
 
     def _drop(self, tell: Tell) -> None:
         kind = self.drop.value
@@ -96,16 +120,20 @@ class ItemGroup:
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         options: list[str] = [NOTHING]
-        self.which = gui.add_dropdown("Selected", options=options)
+        self.which = gui.add_dropdown("Item", options=options)
         self.x = gui.add_number("x [m]", 0.0, step=0.01, visible=False)
         self.z = gui.add_number("z [m]", 0.0, step=0.01, visible=False)
+        self.any = gui.add_checkbox("Faces any way", False, visible=False)
         self.fields = {field: self._add(gui, field) for field in LABELS}
+        self.order = gui.add_button_group("Do it", options=("Earlier", "Later"), visible=False)
         self.remove = gui.add_button("Remove it", icon=viser.Icon.TRASH, visible=False)
         self.which.on_update(when_user(lambda: self._select(tell)))
         for number in (self.x, self.z):
             number.on_update(when_user(lambda: self._move(tell)))
         for name, field in self.fields.items():
             field.on_user(partial(self._resize, tell, name))
+        self.any.on_update(when_user(lambda: self._face(tell)))
+        self.order.on_click(when_user(lambda: self._shift(tell)))
         self.remove.on_click(when_user(lambda: tell("remove", lambda draft: draft.remove(draft.selected))))
 
     def refresh(self, draft: Draft) -> None:
@@ -115,26 +143,34 @@ class ItemGroup:
             self.which.options = options
         if self.which.value != (draft.selected or NOTHING):
             self.which.value = draft.selected or NOTHING
-        is_some = bool(draft.selected)
         for widget in (self.x, self.z, self.remove):
-            if widget.visible != is_some:
-                widget.visible = is_some
-        if is_some:
+            see(widget, bool(draft.selected))
+        if draft.selected:
             x, _, z = draft.place_of(draft.selected)
             _show(self.x, x)
             _show(self.z, z)
-        form = draft.form(draft.selected)
+        stand = draft.stand(draft.selected)
+        see(self.any, stand is not None)
+        if stand is not None:
+            self.any.value = stand.heading_deg is None
+        see(self.order, draft.selected in event_labels(draft.drawn) and len(draft.drawn.events) > 1)
+        self._measure(draft)
+
+    def _measure(self, draft: Draft) -> None:
+        """Show what of the item can be turned or resized."""
+        measures = draft.measures(draft.selected)
+        stand = draft.stand(draft.selected)
+        if stand is not None and stand.heading_deg is None:
+            measures.pop("facing_deg")
         for name, field in self.fields.items():
-            has = form is not None and name in FIELDS[form.kind]
-            if field.slider.visible != has:
-                field.slider.visible = has
-            if form is not None and has:
-                field.show(float(getattr(form, name)))
+            see(field.slider, name in measures)
+            if name in measures:
+                field.show(measures[name])
 
     def _add(self, gui: viser.GuiApi, name: str) -> Field:
-        label, step = LABELS[name]
-        low, high = RANGES[name]
-        return Field(gui.add_slider(label, low, high, step, max(low, 0.0), visible=False))
+        label, step, hint = LABELS[name]
+        low, high = MEASURES[name]
+        return Field(gui.add_slider(label, low, high, step, max(low, 0.0), visible=False, hint=hint))
 
     def _select(self, tell: Tell) -> None:
         label = "" if self.which.value == NOTHING else self.which.value
@@ -143,6 +179,14 @@ class ItemGroup:
     def _move(self, tell: Tell) -> None:
         x, z = float(self.x.value), float(self.z.value)
         tell("place", lambda draft: draft.move(draft.selected, x, z))
+
+    def _face(self, tell: Tell) -> None:
+        is_any = bool(self.any.value)
+        tell("face", lambda draft: draft.face_any_way(draft.selected, is_any))
+
+    def _shift(self, tell: Tell) -> None:
+        by = -1 if self.order.value == "Earlier" else 1
+        tell("shift", lambda draft: draft.shift_event(draft.selected, by))
 
     def _resize(self, tell: Tell, name: str, value: float) -> None:
         def edit(draft: Draft) -> None:
@@ -156,9 +200,10 @@ class WishGroup:
     """Which engine makes the motion, and how long it may look for it."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self.engine = gui.add_dropdown("Engine", options=ENGINES)
-        self.blend = gui.add_dropdown("Blend", options=tuple(BLENDS), initial_value=list(BLENDS)[1])
-        self.budget = gui.add_number("Look for [s]", 10.0, min=BUDGET_S[0], max=BUDGET_S[1], step=1.0)
+        engines: list[str] = list(ENGINES)
+        self.engine = gui.add_dropdown("Engine", options=engines)
+        self.blend = gui.add_dropdown("Graph blends", options=tuple(BLENDS), initial_value=list(BLENDS)[1])
+        self.budget = gui.add_number("Search for [s]", 10.0, min=BUDGET_S[0], max=BUDGET_S[1], step=1.0)
         self.engine.on_update(when_user(lambda: self._choose(tell)))
         self.blend.on_update(when_user(lambda: self._blend(tell)))
         self.budget.on_update(when_user(lambda: self._spend(tell)))
@@ -195,22 +240,18 @@ def _show(number: viser.GuiNumberHandle[float], value: float) -> None:
         number.value = round(value, 3)
 
 
-def in_words(event: Event) -> str:
-    """An event for people."""
-    if event.kind == "pick":
-        return f"pick {event.object} up"
-    if event.kind == "place" and event.to is not None:
-        x, y, z = event.to
-        return f"put {event.object} down at ({x:.2f}, {y:.2f}, {z:.2f})"
-    x, z = event.at or (0.0, 0.0)
-    size = "" if event.length_m is None else f" {event.length_m:g} m"
-    stay = "" if event.seconds is None else f" for {event.seconds:g} s"
-    return f"{event.kind}{size}{stay} at ({x:.2f}, {z:.2f})"
+def see(widget: Any, is_seen: bool) -> None:
+    """Show or hide a widget; nothing is sent where nothing changes."""
+    if widget.visible != is_seen:
+        widget.visible = is_seen
 
 
-def boxed(name: str, text: str) -> str:
-    """A block of small text that tests can find."""
-    return f'<div data-testid="{name}" style="padding:0.2em 0.8em;font-size:0.8em;line-height:1.45">{text}</div>'
+EDITS: Final[dict[str, Callable[[Draft], None]]] = {
+    "Undo": Draft.undo,
+    "Redo": Draft.redo,
+    "+ point": Draft.add_point,
+    "New": Draft.clear,
+}
 
 
 def when_user(handler: Callable[[], None]) -> Callable[[Any], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import atan2, cos, degrees, hypot, radians, sin
 from typing import Final
@@ -11,6 +12,10 @@ from marey.studio._walker import within
 from marey.world import Box, River, Stone, Table, Thing, Wall, World
 
 PLACE_M: Final = (-200.0, 200.0)
+REST_M: Final = 0.05  # centre of an object above the table that it stands on
+FLOOR_M: Final = 0.1  # centre of an object above the floor, where a hand can take it
+EDGE_M: Final = 0.12  # from the edge of a table to what is put on it
+SAME_M: Final = 1e-6  # heights that differ by less are one
 RANGES: Final = {  # what the page may ask for
     "turn_deg": (-180.0, 180.0),
     "length_m": (0.1, 30.0),
@@ -27,6 +32,8 @@ FIELDS: Final = {  # kind -> what of it can be changed
 }
 KINDS: Final = tuple(FIELDS)
 
+Point2 = tuple[float, float]
+Point3 = tuple[float, float, float]
 AnyThing = Wall | River | Stone | Table | Box | Thing
 
 
@@ -42,6 +49,26 @@ class Form:
     width_m: float = 0.5
     height_m: float = 0.0  # of an object: above the ground
     name: str = ""  # of an object
+
+    def at(self, place: tuple[float, float, float]) -> Form:
+        """An object at another place (x, y, z) [m]."""
+        x, y, z = place
+        return replace(self, x=x, height_m=y, z=z)
+
+    def local(self, place: Point2) -> Point2:
+        """A place on the ground, seen from its middle, along its length and along its width [m]."""
+        angle, (dx, dz) = radians(self.turn_deg), (place[0] - self.x, place[1] - self.z)
+        return cos(angle) * dx - sin(angle) * dz, sin(angle) * dx + cos(angle) * dz
+
+    def world(self, local: Point2) -> Point2:
+        """The place on the ground of one seen from its middle [m]."""
+        angle, (u, v) = radians(self.turn_deg), local
+        return self.x + cos(angle) * u + sin(angle) * v, self.z - sin(angle) * u + cos(angle) * v
+
+    def covers(self, place: Point2) -> bool:
+        """Whether a place on the ground is under it."""
+        u, v = self.local(place)
+        return abs(u) <= 0.5 * self.length_m and abs(v) <= 0.5 * self.width_m
 
     def moved(self, x: float, z: float) -> Form:
         """The same at another place; a page may send any number."""
@@ -65,8 +92,47 @@ FRESH: Final = {  # what is dropped
     "stone": Form("stone", 0.0, 0.0, width_m=0.5),
     "table": Form("table", 0.0, 0.0, length_m=0.8, width_m=0.5, height_m=0.75),
     "box": Form("box", 0.0, 0.0, length_m=0.8, width_m=0.4, height_m=0.3),
-    "object": Form("object", 0.0, 0.0, height_m=0.15),
+    "object": Form("object", 0.0, 0.0, height_m=FLOOR_M),
 }
+
+
+def rest_height(forms: Iterable[Form], place: Point2) -> float:
+    """Height [m] of an object that stands at a place: on a table, else on the floor."""
+    tops = [form.height_m + REST_M for form in forms if form.kind == "table" and form.covers(place)]
+    return max(tops, default=FLOOR_M)
+
+
+def rested(forms: tuple[Form, ...], before: Point3, here: Point2, *, follows: bool = False) -> Point3:
+    """Where something comes that is dragged: what stands on a table or on the floor stands there again.
+
+    What hung in the air keeps its height, unless ``follows``.
+    """
+    x, y, z = before
+    stood = abs(y - rest_height(forms, (x, z))) < SAME_M
+    return here[0], rest_height(forms, here) if stood or follows else y, here[1]
+
+
+def carried(before: Form, after: Form, place: Point3) -> Point3:
+    """Where something comes that stands on a table which is moved, turned or raised."""
+    x, y, z = place
+    if not before.covers((x, z)) or abs(y - before.height_m - REST_M) > SAME_M:
+        return place
+    half = 0.5 * after.length_m, 0.5 * after.width_m
+    u, v = before.local((x, z))
+    on, along = after.world((_held(u, half[0]), _held(v, half[1])))
+    return on, after.height_m + REST_M, along
+
+
+def near_edge(table: Form, towards: Point2) -> Point2:
+    """Place on a table for something to take or to put down: near the edge on the side of ``towards``."""
+    u, v = table.local(towards)
+    half = 0.5 * table.length_m - EDGE_M, 0.5 * table.width_m - EDGE_M
+    return table.world((_held(u, half[0]), _held(v, half[1])))
+
+
+def _held(value: float, half: float) -> float:
+    """A number inside ±half, or 0 where half is negative."""
+    return min(max(value, -max(half, 0.0)), max(half, 0.0))
 
 
 def form_of(thing: AnyThing) -> Form:

@@ -14,10 +14,11 @@ import viser
 from marey.base import InputError
 from marey.studio._document import Document
 from marey.studio._shelf import safe_name
-from marey.studio._sketch import Draft
-from marey.studio._sketch_controls import ItemGroup, ThingsGroup, WayGroup, WishGroup, boxed, when_user
+from marey.studio._sketch import LOOKS, Draft
+from marey.studio._sketch_controls import ItemGroup, ThingsGroup, WayGroup, WishGroup, see, when_user
 from marey.studio._sketch_run import Order, Synthesis
-from marey.studio._sketch_words import state_html
+from marey.studio._sketch_window import EXPORTS, ResultWindow
+from marey.studio._sketch_words import boxed, made, state_html
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
 
 HELP_HTML: Final = boxed(
     "help",
-    "<b>Ctrl</b> and a click on the ground adds a way-point, which becomes the goal. Click a mark or a thing to take "
-    "it in hand and drag the arrows. The camera turns with a plain drag.",
+    "<b>Ctrl-click</b> the ground to put a way-point, or what is chosen below, there. Click a mark or a thing to "
+    "select it, then drag its arrows. Plain drags turn the camera.",
 )
 OPEN: Final = "open one ..."
-EXPORTS: Final = {"GLB": ".glb", "BVH": ".bvh"}
 MAX_TOML: Final = 1_000_000  # bytes of a sketch
 
 
@@ -43,35 +43,39 @@ class SketchPanel:
         self._session = session
         self._clicks = count()
         self._start = gui.add_button("Draw here", icon=viser.Icon.PENCIL)
-        self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, disabled=True)
-        gui.add_html(HELP_HTML)
-        self._shipped = gui.add_dropdown("Shipped", options=(OPEN, *sketch_names()))
-        self._way = WayGroup(gui, self._tell)
-        self._things = ThingsGroup(gui, self._tell)
-        with gui.add_folder("In hand"):
+        self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
+        self._shipped = gui.add_dropdown("Example", options=(OPEN, *sketch_names()))
+        self._state = gui.add_html(state_html(None))
+        self._go = gui.add_button("Synthesise", icon=viser.Icon.PLAYER_PLAY, color="blue")
+        self._compare = gui.add_button("Compare k = 1 and k = 2", icon=viser.Icon.ARROWS_DIFF)
+        self._stop = gui.add_button("Stop, keep the best", icon=viser.Icon.HAND_STOP, color="orange", visible=False)
+        with gui.add_folder("Draw"):
+            gui.add_html(HELP_HTML)
+            self._things = ThingsGroup(gui, self._tell)
+            self._way = WayGroup(gui, self._tell)
+        with gui.add_folder("Selected"):
             self._item = ItemGroup(gui, self._tell)
-        with gui.add_folder("Motion"):
+        with gui.add_folder("Engine", expand_by_default=False):
             self._wish = WishGroup(gui, self._tell)
-            self._go = gui.add_button("Synthesise", icon=viser.Icon.PLAYER_PLAY, color="blue")
-            self._compare = gui.add_button("Compare k = 1 and k = 2", icon=viser.Icon.ARROWS_DIFF)
-            self._stop = gui.add_button("Stop, keep the best", icon=viser.Icon.HAND_STOP, disabled=True)
-            self._state = gui.add_html(state_html(None))
-            self._keep = gui.add_button_group("Take home as", options=tuple(EXPORTS))
-        with gui.add_folder("File"):
+            self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)
+        with gui.add_folder("File and view", expand_by_default=False):
             self._upload = gui.add_upload_button("Upload a sketch (TOML)", icon=viser.Icon.UPLOAD)
             self._save = gui.add_button("Download the sketch (TOML)", icon=viser.Icon.DOWNLOAD)
-            self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)
-        self._looks = {what: gui.add_checkbox(f"Show {what.lower()}", True) for what in Draft().shown}
+            self._looks = {what: gui.add_checkbox(f"Show {what.lower()}", True) for what in LOOKS}
+        self._window = ResultWindow(gui, session.open, lambda kind: session.post("sketch keep", self._sender(kind)))
         self._groups = (self._way, self._things, self._item, self._wish)
-        self._connect()
+        self._connect(gui)
         if session.document.draft is not None and session.document.draft.synthesis is not None:
             session.document.draft.synthesis.listen(self._hear)  # the page was loaded again
 
     def refresh(self, document: Document) -> None:
         """Show what is drawn and how it goes."""
         draft = document.draft
-        self._start.disabled, self._back.disabled = document.drawing is not None, document.drawing is None
+        is_drawn = document.drawing is not None
+        see(self._start, not is_drawn)
+        see(self._back, is_drawn and document.film is not None)
         self._state.content = state_html(draft)
+        self._window.refresh(document)
         if draft is None:
             return
         for group in self._groups:
@@ -79,8 +83,9 @@ class SketchPanel:
         for what, box in self._looks.items():
             box.value = draft.shown[what]
         is_busy = draft.synthesis is not None and draft.synthesis.is_running
-        self._go.disabled = self._compare.disabled = is_busy
-        self._stop.disabled = not is_busy
+        see(self._go, not is_busy)
+        see(self._compare, not is_busy)
+        see(self._stop, is_busy)
 
     def close(self) -> None:
         """The page is gone; a search that runs goes on for a page that comes back."""
@@ -104,7 +109,7 @@ class SketchPanel:
         """The handle was dragged."""
         self._tell("drag new" if is_new else "drag", lambda draft: draft.move(label, x, z, is_new=is_new))
 
-    def _connect(self) -> None:
+    def _connect(self, gui: viser.GuiApi) -> None:
         self._start.on_click(self._when("start", self._begin))
         self._back.on_click(self._when("back", self._end))
         self._shipped.on_update(when_user(self._open_shipped))
@@ -114,9 +119,17 @@ class SketchPanel:
         self._go.on_click(self._when("go", lambda: self._synthesise(compare=False)))
         self._compare.on_click(self._when("go", lambda: self._synthesise(compare=True)))
         self._stop.on_click(self._when("stop", self._halt))
-        self._keep.on_click(self._when("keep", lambda: self._send_motion(self._keep.value)))
         for what, box in self._looks.items():
             box.on_update(when_user(partial(self._look, what)))
+        remove = gui.add_command("Remove what is selected in the sketch", hotkey="delete")
+        remove.on_trigger(lambda _: self._only_drawing("remove", lambda draft: draft.remove(draft.selected)))
+        undo = gui.add_command("Undo in the sketch", hotkey="U")
+        undo.on_trigger(lambda _: self._only_drawing("undo", Draft.undo))
+
+    def _only_drawing(self, key: str, edit: Callable[[Draft], None]) -> None:
+        """A key that was pressed; it means the sketch only while it is drawn."""
+        if self._session.document.drawing is not None:
+            self._tell(key, edit)
 
     def _tell(self, key: str, edit: Callable[[Draft], None]) -> None:
         self._session.post(f"sketch {key}", lambda: edit(self._need()))
@@ -152,7 +165,7 @@ class SketchPanel:
         if not (np.isfinite(origin).all() and np.isfinite(ray).all()) or not origin[1] * ray[1] < 0.0:
             raise InputError("that is not on the ground", "Click below the horizon")
         x, _, z = origin - origin[1] / ray[1] * ray
-        self._need().add_point((float(x), float(z)))
+        self._need().click((float(x), float(z)))
 
     def _look(self, what: str) -> None:
         on = bool(self._looks[what].value)
@@ -206,6 +219,9 @@ class SketchPanel:
         drawn = self._need().drawn
         self._session.send_bytes(f"{drawn.name}.toml", sketch_to_toml(drawn.sketch()).encode())
 
+    def _sender(self, kind: str) -> Callable[[], None]:
+        return lambda: self._send_motion(kind)
+
     def _send_motion(self, kind: str) -> None:
         document = self._session.document
         if document.film is None or document.draft is None or document.label not in document.draft.clips:
@@ -236,16 +252,19 @@ class SketchPanel:
         if synthesis is None or synthesis.is_running or synthesis.is_told:
             return
         synthesis.is_told = True
-        for result in synthesis.results:
+        self._need().pair = {}
+        for result, k in made(synthesis):
             if result.motion is not None:
-                self._show(result, result.motion)
+                self._show(result, result.motion, k)
         if synthesis.error is not None:
             raise synthesis.error
 
-    def _show(self, result: SynthesisResult, motion: Motion) -> None:
+    def _show(self, result: SynthesisResult, motion: Motion, k: int) -> None:
         draft, document = self._need(), self._session.document
-        k = f", k = {result.search.history[-1].k}" if result.search is not None and result.search.history else ""
-        self._session.open_motion(f"{draft.drawn.name} ({result.engine}{k})", motion)
+        blends = f", k = {k}" if result.search is not None else ""
+        self._session.open_motion(f"{draft.drawn.name} ({result.engine}{blends})", motion)
         draft.clips.add(document.label)
+        if document.film is not None and len(draft.synthesis.order.blends if draft.synthesis else ()) > 1:
+            draft.pair[document.label] = document.film
         document.playing = True
         self._session.frame_body()

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from marey.graph import MotionGraph, Solution
     from marey.pipeline import SynthesisResult
 
-ENGINES: Final[tuple[str, ...]] = ("auto", "locomotion", "graph")
 BUDGET_S: Final = (1.0, 120.0)
 KEPT: Final = 200  # solutions that are remembered
+BEAT_S: Final = 0.3  # the page hears that often that it goes on
 _BUILDING: Final = threading.Lock()
 
 Heard = Callable[[], None]
@@ -49,11 +49,13 @@ class Synthesis:
         self.error: Exception | None = None
         self.is_told = False  # set by the page that took the end
         self.is_running = True
+        self.looking_s: float | None = None  # when the search began, on the clock of ``elapsed_s``
         self._begin = perf_counter()
-        self._stop = threading.Event()
+        self._stop, self._ended = threading.Event(), threading.Event()
         self._listener = listener
         self._thread = threading.Thread(target=self._run, name="marey-synthesis", daemon=True)
         self._thread.start()
+        threading.Thread(target=self._beat, name="marey-synthesis-beat", daemon=True).start()
 
     def stop(self) -> None:
         """Ask it to end; the best that a search has by then is kept."""
@@ -75,23 +77,34 @@ class Synthesis:
         """Whether somebody asked it to end."""
         return self._stop.is_set()
 
+    @property
+    def elapsed_s(self) -> float:
+        """Time since it was asked for [s]."""
+        return perf_counter() - self._begin
+
     def _run(self) -> None:
         try:
             self._make()
         except Exception as error:  # told to the user by the session
             self.error = error
-        self.words = f"{perf_counter() - self._begin:.1f} s"
-        self.is_running = False
+        self.words = f"{self.elapsed_s:.1f} s"
+        self.looking_s, self.is_running = None, False
+        self._ended.set()
         self._tell()
+
+    def _beat(self) -> None:
+        """Let the page count the seconds between solutions."""
+        while not self._ended.wait(BEAT_S):
+            self._tell()
 
     def _make(self) -> None:
         from marey.pipeline import choose_engine, synthesize
 
         order = self.order
         engine = choose_engine(order.sketch, order.graph) if order.engine == "auto" else order.engine
-        if engine == "locomotion":
-            self._say("walking the way")
-            made = synthesize(order.sketch, engine, check=False)
+        if engine != "graph":
+            self._say("walking the way" if engine == "locomotion" else f"solving with the {engine} engine")
+            made = synthesize(order.sketch, engine)
             if not self.is_stopped:  # a walk is whole or nothing
                 self.results.append(made)
             return
@@ -100,13 +113,15 @@ class Synthesis:
         for k in order.blends:
             if self.is_stopped:
                 return
+            self.looking_s = self.elapsed_s
             self._say(f"searching, k = {k}")
             self.results.append(
                 synthesize(
-                    order.sketch, engine, graph=graph, k=k, budget_s=order.budget_s, check=False,
+                    order.sketch, engine, graph=graph, k=k, budget_s=order.budget_s,
                     on_solution=self._hear, cancel=self._stop,
                 )
             )  # fmt: skip
+            self.looking_s = None
 
     def _hear(self, solution: Solution) -> bool:
         if len(self.solutions) < KEPT:

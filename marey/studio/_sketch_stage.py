@@ -14,9 +14,11 @@ from marey.studio._film import Film
 from marey.studio._sketch import Draft
 from marey.studio._sketch_drawn import FOUND
 from marey.studio._sketch_forms import Form
-from marey.studio._sketch_marks import MAX_PRINTS, band, band_faces, footprints, line
+from marey.studio._sketch_ghost import Ghost
+from marey.studio._sketch_items import event_labels
+from marey.studio._sketch_marks import MAX_PRINTS, arrow, band, band_faces, footprints, line, ring
 from marey.studio._walk_marks import HIDDEN, PRINT_COLOUR, instances, padded, sole, yaws
-from marey.world import Path
+from marey.world import Path, Stand
 
 Moved = Callable[[str, float, float, bool], None]  # label, x, z [m], whether the drag begins
 ROOT: Final = "/stage/sketch"
@@ -31,8 +33,10 @@ COLOUR: Final = {
 START, BETWEEN, GOAL = (40, 150, 80), (70, 90, 130), (200, 60, 50)
 EVENT_COLOUR: Final = (130, 50, 150)
 BAND_COLOUR, LINE_COLOUR = (120, 170, 220), (50, 80, 140)
-BALL_M, OBJECT_M, GIZMO_M = 0.07, 0.05, 0.5
+BALL_M, OBJECT_M, GIZMO_M, ARROW_M = 0.07, 0.05, 0.5, 0.4
+SCALE_M: Final = 5.0  # marks grow with sketches that are larger
 PRINT_Y_M: Final = 0.014  # above the band and the line
+SEEN_THROUGH: Final = {"river": 0.6, "wall": 0.55}  # walls must not hide what is behind them
 RIVER_M: Final = 0.01  # thickness of the water that is drawn
 UPRIGHT: Final = (float(np.sqrt(0.5)), float(-np.sqrt(0.5)), 0.0, 0.0)  # an axis along z, turned to y
 
@@ -44,6 +48,8 @@ class SketchStage:
         self._scene, self._clicked, self._moved = scene, clicked, moved
         self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
         self._way: Way | None = None
+        self._ends: tuple[End, ...] = ()
+        self._ghost = Ghost(scene)
         self._nodes: dict[str, tuple[str, Any]] = {}  # label -> what it was made for, and its mesh
         self._names: dict[str, viser.LabelHandle] = {}
         self._gizmo: viser.TransformControlsHandle | None = None
@@ -55,23 +61,30 @@ class SketchStage:
     def hide(self) -> None:
         """Nothing of it is seen."""
         self._root.visible = False
+        self._ghost.draw(None, 0.0)
         if self._gizmo is not None:
             self._gizmo.visible = False
 
-    def draw(self, draft: Draft, film: Film | None) -> None:
-        """Show the sketch, and where the feet of its clip stand."""
+    def draw(self, draft: Draft, film: Film | None, other: Film | None = None, now_s: float = 0.0) -> None:
+        """Show the sketch, where the feet of its clip stand, and the clip that it is compared with."""
         self._root.visible = draft.shown["Sketch"]
         if self._way is None or self._prints is None:
             self._way, self._prints = Way(self._scene), Prints(self._scene)
+            self._ends = End(self._scene, "start", START), End(self._scene, "goal", GOAL)
         self._way.draw(draft)
+        self._ghost.draw(other if draft.shown["Compared"] else None, now_s)
+        if draft.drawn.points:
+            self._ends[0].draw(draft.drawn.points[0], draft.drawn.start)
+            self._ends[1].draw(draft.drawn.points[-1], draft.drawn.goal)
         self._draw_items(draft)
         self._draw_gizmo(draft)
         self._prints.draw(film if draft.shown["Footprints"] else None)
 
     def _draw_items(self, draft: Draft) -> None:
-        labels = draft.items()
+        labels = [label for label in draft.items() if not is_pick(draft, label)]  # a pick is its object
         for label in set(self._nodes) - set(labels):
             self._forget(label)
+        scale = float(np.clip(draft.size_m() / SCALE_M, 1.0, 3.0))
         for number, label in enumerate(labels):
             form = draft.form(label)
             kind = "mark" if form is None else form.kind
@@ -81,9 +94,10 @@ class SketchStage:
                 self._nodes[label] = (kind, self._add(label, kind))
             node = self._nodes[label][1]
             if form is None:
-                _place_mark(node, label, draft, number)
+                _place_mark(node, label, draft, number, scale)
             else:
                 _place_form(node, form)
+                node.color = _lit(COLOUR[kind]) if label == draft.selected else COLOUR[kind]
             self._name(label, draft)
 
     def _add(self, label: str, kind: str) -> Any:
@@ -93,7 +107,7 @@ class SketchStage:
         elif kind == "stone":
             node = self._scene.add_cylinder(name, radius=0.5, height=1.0)
         else:
-            node = self._scene.add_box(name, dimensions=(1.0, 1.0, 1.0), opacity=0.6 if kind == "river" else None)
+            node = self._scene.add_box(name, dimensions=(1.0, 1.0, 1.0), opacity=SEEN_THROUGH.get(kind))
         if kind != "mark":
             node.color = COLOUR[kind]
         node.on_click(partial(self._click, label))
@@ -106,11 +120,7 @@ class SketchStage:
 
     def _name(self, label: str, draft: Draft) -> None:
         """A label over the ends of the way, over objects and over events."""
-        last = f"way-point {len(draft.drawn.points)}"
-        text = {"way-point 1": "start", last: "goal"}.get(label, "" if label.startswith("way-point") else label)
-        form = draft.form(label)
-        if form is not None and form.kind != "object":
-            text = ""
+        text = name_of(draft, label)
         if label not in self._names:
             name = f"{ROOT}/name_{next(self._numbers)}"
             self._names[label] = self._scene.add_label(name, text, anchor="bottom-center")
@@ -151,6 +161,45 @@ class SketchStage:
             self._held = ""
 
 
+def is_pick(draft: Draft, label: str) -> bool:
+    """Whether an item is a pick, which is seen as its object."""
+    number = event_labels(draft.drawn).get(label)
+    return number is not None and draft.drawn.events[number].kind == "pick"
+
+
+def name_of(draft: Draft, label: str) -> str:
+    """What is written over an item: ends of the way, objects and events, with their numbers in the order of doing."""
+    ends = {"way-point 1": "start", f"way-point {len(draft.drawn.points)}": "goal"}
+    if label in ends:
+        return ends[label]
+    form = draft.form(label)
+    if form is not None and form.kind == "object":
+        picks = [n for n, e in enumerate(draft.drawn.events, start=1) if e.kind == "pick" and e.object == form.name]
+        return "".join(f"{n}. pick " for n in picks) + form.name
+    number = event_labels(draft.drawn).get(label)
+    if number is None:
+        return ""
+    event = draft.drawn.events[number]
+    return f"{number + 1}. {event.kind}" + (f" {event.object}" if event.object is not None else "")
+
+
+class End:
+    """An end of the way: which way one faces, and how near is near enough."""
+
+    def __init__(self, scene: viser.SceneApi, name: str, colour: tuple[int, int, int]) -> None:
+        self._arrow = scene.add_mesh_simple(f"{ROOT}/{name}_facing", *arrow(), color=colour, side="double")
+        self._ring = scene.add_mesh_simple(f"{ROOT}/{name}_ring", *ring(), color=colour, opacity=0.6, side="double")
+
+    def draw(self, place: tuple[float, float], stand: Stand) -> None:
+        """Follow the sketch."""
+        x, z = place
+        self._arrow.visible = stand.heading_deg is not None
+        self._arrow.position = self._ring.position = (x, 0.0, z)
+        self._arrow.wxyz = yaws(np.radians(np.array([stand.heading_deg or 0.0])))[0]
+        self._arrow.scale = (ARROW_M, 1.0, ARROW_M)
+        self._ring.scale = (stand.tolerance_m, 1.0, stand.tolerance_m)
+
+
 class Way:
     """The line of the way and the band of its corridor."""
 
@@ -161,7 +210,7 @@ class Way:
             band(rest, 1.0),
             band_faces(),
             color=BAND_COLOUR,
-            opacity=0.35,
+            opacity=0.5,
             side="double",
             cast_shadow=False,
             receive_shadow=False,
@@ -204,12 +253,18 @@ class Prints:
         self._node.batched_colors = padded(colours, MAX_PRINTS, 200).astype(np.uint8)
 
 
-def _place_mark(node: Any, label: str, draft: Draft, number: int) -> None:
+def _place_mark(node: Any, label: str, draft: Draft, number: int, scale: float) -> None:
     x, y, z = draft.place_of(label)
-    node.position = (x, max(y, BALL_M), z)
+    node.position, node.scale = (x, max(y, scale * BALL_M), z), scale
     last = len(draft.drawn.points) - 1
     colour = START if number == 0 else GOAL if number == last else BETWEEN
     node.color = colour if label.startswith("way-point") else EVENT_COLOUR
+
+
+def _lit(colour: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The colour of a thing that is selected."""
+    red, green, blue = (int(0.5 * (part + 255)) for part in colour)
+    return red, green, blue
 
 
 def _place_form(node: Any, form: Form) -> None:

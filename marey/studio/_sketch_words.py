@@ -5,35 +5,42 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from marey.studio._sketch import Draft
-from marey.studio._sketch_controls import boxed
+from marey.studio._sketch_chart import COLOUR, chart
 from marey.studio._sketch_drawn import FOUND
+from marey.world import Event
 
 if TYPE_CHECKING:
     from marey.graph import Solution
     from marey.pipeline import SynthesisResult
     from marey.studio._sketch_run import Synthesis
 
-LISTED: Final = 8  # solutions on the page
-CELL: Final = 'style="padding:0 0.9em 0 0;text-align:right"'
+LISTED: Final = 4  # solutions on the page
+CELL: Final = 'style="padding:0 0.7em 0 0;text-align:right;font-variant-numeric:tabular-nums"'
+NAME: Final = 'style="padding:0 0.9em 0 0;opacity:0.75;white-space:nowrap"'
+WARN: Final = 'style="color:#b45309"'
+
+
+def boxed(name: str, text: str) -> str:
+    """A block of small text that tests can find."""
+    return f'<div data-testid="{name}" style="padding:0.2em 0.8em;font-size:0.8em;line-height:1.45">{text}</div>'
 
 
 def state_html(draft: Draft | None) -> str:
-    """The state of the tab."""
+    """What is drawn."""
     if draft is None:
-        return boxed("sketch", "<div>Press 'Draw here', or open a sketch.</div>")
-    rows = [f"<div>{escape(line)}</div>" for line in way_lines(draft)]
-    if draft.synthesis is not None:
-        rows.append(synthesis_html(draft.synthesis))
-    return boxed("sketch", "".join(rows))
+        return boxed("sketch", "<div>Press 'Draw here', or open an example.</div>")
+    return boxed("sketch", "".join(f"<div>{escape(line)}</div>" for line in way_lines(draft)))
 
 
 def way_lines(draft: Draft) -> list[str]:
-    """What is drawn."""
+    """What is drawn, line by line."""
     drawn = draft.drawn
     way = "the engine finds the way" if drawn.way == FOUND else f"{drawn.way}, {len(drawn.points)} way-points"
-    speed = "" if drawn.speed_mps is None else f", {drawn.speed_mps:.2f} m/s"
-    lines = [f"{drawn.name}: {way}, corridor {drawn.corridor_m:.2f} m{speed}"]
+    things = f", {len(drawn.forms)} thing{'s' * (len(drawn.forms) > 1)}" if drawn.forms else ""
+    lines = [f"{drawn.name}: {way}{things}"]
     if drawn.way == FOUND and len(drawn.points) > 2:
         lines.append("Only its start and goal count.")
     if draft.graph_label:
@@ -41,35 +48,114 @@ def way_lines(draft: Draft) -> list[str]:
     return lines
 
 
-def synthesis_html(synthesis: Synthesis) -> str:
+def events_html(events: tuple[Event, ...]) -> str:
+    """The events in their order."""
+    rows = [f"<div>{number}. {escape(in_words(e))}</div>" for number, e in enumerate(events, start=1)]
+    return boxed("events", "".join(rows) or "<div>Nothing to do on the way.</div>")
+
+
+def in_words(event: Event) -> str:
+    """An event for people."""
+    if event.kind == "pick":
+        return f"pick {event.object} up"
+    if event.kind == "place" and event.to is not None:
+        x, y, z = event.to
+        return f"put {event.object} down at ({x:.2f}, {y:.2f}, {z:.2f})"
+    x, z = event.at or (0.0, 0.0)
+    size = "" if event.length_m is None else f" {event.length_m:g} m"
+    stay = "" if event.seconds is None else f" for {event.seconds:g} s"
+    return f"{event.kind}{size}{stay} at ({x:.2f}, {z:.2f})"
+
+
+def progress_html(synthesis: Synthesis | None) -> str:
     """How it goes, or how it went."""
-    is_on = synthesis.is_running
-    doing = f"Working: {synthesis.words}" if is_on else f"Done in {synthesis.words}"
-    if synthesis.is_stopped:
-        doing = "Stopping" if is_on else f"Stopped after {synthesis.words}"
-    rows = [f"<div><b>{escape(doing)}</b></div>"]
+    if synthesis is None:
+        return boxed("progress", "<div>Nothing was made yet.</div>")
+    rows = [f"<div><b>{escape(headline(synthesis))}</b></div>", _bar(synthesis)]
     if synthesis.solutions:
-        rows.append(_table(synthesis.solutions))
-    rows += [f"<div>{escape(result_line(result))}</div>" for result in synthesis.results]
+        budget_s = synthesis.order.budget_s if synthesis.is_running else 0.0
+        rows += [chart(synthesis.solutions, budget_s), _table(synthesis.solutions)]
+    if synthesis.results:
+        rows.append(_facts(made(synthesis)))
+    rows += [f"<div {WARN}>{escape(r.sentence)}</div>" for r in synthesis.results if not r.is_solved]
     if synthesis.error is not None:
-        rows.append(f'<div style="color:#b45309">{escape(str(synthesis.error))}</div>')
-    return "".join(rows)
+        rows.append(f"<div {WARN}>{escape(str(synthesis.error))}</div>")
+    return boxed("progress", "".join(rows))
 
 
-def result_line(result: SynthesisResult) -> str:
-    """What one engine made, or why it made nothing."""
-    search = result.search
-    if search is None or not search.is_solved:
-        return result.sentence
-    k = search.history[-1].k if search.history else 1
-    return f"k = {k}: cost {search.cost:.4g}, {search.expansions} expansions, {search.seconds:.2f} s; {result.sentence}"
+def headline(synthesis: Synthesis) -> str:
+    """One line: what is being done, for how long, or how it ended."""
+    if not synthesis.is_running:
+        return f"{'Stopped after' if synthesis.is_stopped else 'Done in'} {synthesis.words}"
+    if synthesis.is_stopped:
+        return "Stopping"
+    if synthesis.looking_s is None:
+        return f"Working: {synthesis.words} ({synthesis.elapsed_s:.0f} s)"
+    looked = min(synthesis.elapsed_s - synthesis.looking_s, synthesis.order.budget_s)
+    return f"Working: {synthesis.words}, {looked:.1f} of {synthesis.order.budget_s:g} s"
+
+
+def _bar(synthesis: Synthesis) -> str:
+    """How much of the time for the search is gone."""
+    if not synthesis.is_running or synthesis.looking_s is None:
+        return ""
+    share = min((synthesis.elapsed_s - synthesis.looking_s) / synthesis.order.budget_s, 1.0)
+    return (
+        '<div style="height:4px;background:#e3e6ea;margin:2px 0 4px">'
+        f'<div style="height:4px;width:{100.0 * share:.0f}%;background:#5c84be"></div></div>'
+    )
 
 
 def _table(solutions: list[Solution]) -> str:
-    head = "".join(f"<th {CELL}>{name}</th>" for name in ("k", "eps", "cost", "expansions", "s"))
-    rows = [
-        (str(s.k), f"{s.proved:.2f}", f"{s.cost:.4g}", str(s.expansions), f"{s.seconds:.2f}")
-        for s in solutions[-LISTED:]
-    ]
-    cells = "".join("<tr>" + "".join(f"<td {CELL}>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    """The newest solutions, each better than the one before."""
+    head = "".join(f"<th {CELL}>{name}</th>" for name in ("k", "s", "cost", "eps", "expansions"))
+    cells = "".join(
+        "<tr>" + "".join(f"<td {CELL}>{cell}</td>" for cell in _row(solution)) + "</tr>"
+        for solution in solutions[-LISTED:]
+    )
     return f'<table data-testid="solutions"><tr>{head}</tr>{cells}</table>'
+
+
+def _row(s: Solution) -> tuple[str, ...]:
+    k = f'<span style="color:{COLOUR.get(s.k, "#444")}">{s.k}</span>'
+    proved = f"{s.proved:.2f}" if np.isfinite(s.proved) else "?"
+    return k, f"{s.seconds:.2f}", f"{s.cost:.4g}", proved, f"{s.expansions}"
+
+
+def made(synthesis: Synthesis) -> list[tuple[SynthesisResult, int]]:
+    """What was made, each with how many motions could be blended for it."""
+    pairs = zip(synthesis.results, synthesis.order.blends, strict=False)
+    return [(result, k) for result, k in pairs if result.is_solved]
+
+
+def _facts(results: list[tuple[SynthesisResult, int]]) -> str:
+    """What was made, side by side."""
+    columns = [facts_of(result, k) for result, k in results]
+    rows = "".join(
+        f"<tr><td {NAME}>{escape(name)}</td>"
+        + "".join(f"<td {CELL}>{escape(column.get(name, ''))}</td>" for column in columns)
+        + "</tr>"
+        for name in dict.fromkeys(name for column in columns for name in column)
+    )
+    return f'<table data-testid="facts-made" style="margin-top:0.4em">{rows}</table>'
+
+
+def facts_of(result: SynthesisResult, k: int) -> dict[str, str]:
+    """What was made, for people: name of a fact -> its value."""
+    facts = {"made by": result.engine if result.search is None else f"{result.engine}, k = {k}"}
+    if result.search is not None:
+        facts["cost"] = f"{result.search.cost:.4g}"
+        facts["over the best, at most"] = (
+            f"{result.search.epsilon:.2f} ×" if np.isfinite(result.search.epsilon) else "?"
+        )
+    if result.motion is not None:
+        facts["lasts"] = f"{result.motion.duration_s:.1f} s"
+    if result.errors is not None:
+        facts["from the goal"] = f"{100.0 * result.errors.goal_m:.0f} cm"
+        facts["outside the corridor"] = f"{100.0 * result.errors.off_corridor_m:.0f} cm"
+        facts["feet slide"] = f"{result.errors.slide_mm:.1f} mm a frame"
+        if result.errors.reaches_m:
+            facts["hand misses"] = f"{1000.0 * max(result.errors.reaches_m):.1f} mm"
+    if result.validity is not None:
+        facts["physically valid"] = f"{result.validity.valid_fraction:.0%}"
+    return facts

@@ -60,6 +60,9 @@ class Page:
             self.panel.refresh(self.document)
             self.seen.append(self.words)
 
+    def open(self, label: str) -> None:
+        self.opened_again = label
+
     def open_motion(self, label: str, motion) -> None:
         self.document.open(label, Film.of(motion))
         self.document.draft.is_open = False
@@ -82,7 +85,7 @@ class Page:
 
     @property
     def words(self) -> str:
-        return self.panel._state.content
+        return self.panel._state.content + self.panel._window.progress.content
 
 
 def as_user(page: Page, widget, value=None) -> None:
@@ -109,7 +112,7 @@ def test_a_drawn_way_is_walked_opened_and_played_inside_its_corridor(page: Page,
     page.draft.add_point((1.5, 5.0))
     page.draft.set_way("spline")
     as_user(page, page.panel._go)
-    assert page.panel._go.disabled and not page.panel._stop.disabled
+    assert not page.panel._go.visible and page.panel._stop.visible
     page.until_done()
     document, sketch = page.document, page.draft.drawn.sketch()
     assert not page.errors and page.opened == ["sketch (locomotion)"]
@@ -118,12 +121,12 @@ def test_a_drawn_way_is_walked_opened_and_played_inside_its_corridor(page: Page,
     assert np.hypot(*(roots[-1] - (1.5, 5.0))) < sketch.goal.tolerance_m
     assert max(sketch.path.nearest(place)[1] for place in roots[::10]) <= 0.5 * sketch.corridor_m
     assert "Done in" in page.words and "locomotion, SOLVED" in page.words
-    assert not page.panel._go.disabled and page.panel._stop.disabled
+    assert page.panel._go.visible and not page.panel._stop.visible
     stage = SketchStage(server.scene, lambda _: None, lambda *_: None)
     stage.draw(page.draft, document.film)
     scales = np.asarray(stage._prints._node.batched_scales)
     assert (scales == 1.0).sum() >= 8  # footprints on the way
-    as_user(page, page.panel._keep, "GLB")
+    as_user(page, page.panel._window.keep, "GLB")
     assert page.motions[0][1] == "sketch (locomotion).glb"
 
 
@@ -142,7 +145,7 @@ def test_what_cannot_be_walked_is_refused_in_words(page: Page) -> None:
     page.until_done()
     assert len(page.errors) == 1 and not page.opened
     assert "pick" in page.words and "Done in" in page.words
-    as_user(page, page.panel._keep, "GLB")
+    as_user(page, page.panel._window.keep, "GLB")
     assert "Synthesise" in str(page.errors[1])
 
 
@@ -290,7 +293,7 @@ def test_a_bug_in_an_engine_ends_in_words_and_not_in_silence(page: Page, monkeyp
     as_user(page, page.panel._go)
     page.until_done()
     assert "out of order" in str(page.errors[0]) and "out of order" in page.words
-    assert not page.panel._go.disabled
+    assert page.panel._go.visible
 
 
 def test_a_bad_graph_file_is_refused_and_the_shipped_one_stays(page: Page, tmp_path) -> None:

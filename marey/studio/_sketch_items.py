@@ -1,0 +1,193 @@
+"""What of a sketch can be selected: its label, where it is, and what of it can be turned or resized."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from marey.base import InputError
+from marey.studio._sketch_drawn import Drawn, Point2
+from marey.studio._sketch_forms import FIELDS, KINDS, PLACE_M, RANGES, Form, carried, rested
+from marey.studio._walker import within
+from marey.world import Event, Stand
+
+Point3 = tuple[float, float, float]
+
+STAND_FIELDS: Final = ("facing_deg", "tolerance_m")
+EVENT_FIELDS: Final = {"jump": ("jump_m", "rise_m"), "stop": ("seconds",), "place": ("put_m",)}
+EVENT_NAMES: Final = {"jump_m": "length_m", "rise_m": "height_m", "seconds": "seconds"}  # field -> name in an event
+MEASURES: Final = RANGES | {
+    "facing_deg": (-180.0, 180.0),
+    "tolerance_m": (0.05, 2.0),
+    "jump_m": (0.0, 3.0),  # 0: the engine chooses
+    "rise_m": (0.0, 1.0),
+    "seconds": (0.0, 60.0),
+    "put_m": (0.0, 2.0),
+}
+
+
+def point_labels(drawn: Drawn) -> dict[str, int]:
+    """Labels of the way-points."""
+    return {f"way-point {i + 1}": i for i in range(len(drawn.points))}
+
+
+def form_labels(drawn: Drawn) -> dict[str, int]:
+    """Labels of the things; objects go by their names, the others are numbered."""
+    labels: dict[str, int] = {}
+    counts = dict.fromkeys(KINDS, 0)
+    for number, form in enumerate(drawn.forms):
+        counts[form.kind] += 1
+        labels[f"{form.kind} {form.name or counts[form.kind]}"] = number
+    return labels
+
+
+def event_labels(drawn: Drawn) -> dict[str, int]:
+    """Labels of the events, numbered in their order."""
+    return {f"{event.kind} {number + 1}": number for number, event in enumerate(drawn.events)}
+
+
+def place_of(drawn: Drawn, label: str) -> Point3:
+    """Where an item is, (x, y, z) [m]."""
+    if (number := point_labels(drawn).get(label)) is not None:
+        x, z = drawn.points[number]
+        return x, 0.0, z
+    if (number := form_labels(drawn).get(label)) is not None:
+        form = drawn.forms[number]
+        return form.x, form.height_m, form.z
+    return event_place(drawn, drawn.events[event_labels(drawn)[label]])
+
+
+def event_place(drawn: Drawn, event: Event) -> Point3:
+    """Where an event is: a pick is where its object is."""
+    if event.to is not None:
+        return event.to
+    if event.kind == "pick":
+        form = drawn.forms[object_number(drawn, event)]
+        return form.x, form.height_m, form.z
+    assert event.at is not None  # every other kind has a place
+    return event.at[0], 0.0, event.at[1]
+
+
+def object_number(drawn: Drawn, event: Event) -> int:
+    """Which thing an event is about."""
+    return next(n for n, form in enumerate(drawn.forms) if form.kind == "object" and form.name == event.object)
+
+
+def moved(drawn: Drawn, label: str, here: Point2) -> Drawn:
+    """The sketch with an item elsewhere; tables carry what stands on them, a pick moves its object."""
+    here = within(here[0], PLACE_M, "x"), within(here[1], PLACE_M, "z")
+    if (number := point_labels(drawn).get(label)) is not None:
+        points = (*drawn.points[:number], here, *drawn.points[number + 1 :])
+        return replace(drawn, points=points)
+    if (number := form_labels(drawn).get(label)) is not None:
+        return _moved_form(drawn, number, here)
+    number = event_labels(drawn)[label]
+    event = drawn.events[number]
+    if event.kind == "pick":
+        return _moved_form(drawn, object_number(drawn, event), here)
+    if event.to is not None:
+        to = rested(drawn.forms, event.to, here)
+        return with_event(drawn, number, replace(event, to=to))
+    return with_event(drawn, number, replace(event, at=here))
+
+
+def _moved_form(drawn: Drawn, number: int, here: Point2) -> Drawn:
+    form = drawn.forms[number]
+    others = (*drawn.forms[:number], *drawn.forms[number + 1 :])
+    if form.kind == "object":
+        x, y, z = rested(others, (form.x, form.height_m, form.z), here)
+        return with_form(drawn, number, replace(form.moved(x, z), height_m=y))
+    after = form.moved(*here)
+    return with_form(_carried(drawn, form, after), number, after)
+
+
+def _carried(drawn: Drawn, before: Form, after: Form) -> Drawn:
+    """What stood on a table goes with it, also where something is to be put down."""
+    if before.kind != "table":
+        return drawn
+    forms = [
+        form if form.kind != "object" else form.at(carried(before, after, (form.x, form.height_m, form.z)))
+        for form in drawn.forms
+    ]
+    events = [e if e.to is None else replace(e, to=carried(before, after, e.to)) for e in drawn.events]
+    return replace(drawn, forms=tuple(forms), events=tuple(events))
+
+
+def measures(drawn: Drawn, label: str) -> dict[str, float]:
+    """What of an item can be changed, and how it is."""
+    stand = stand_of(drawn, label)
+    if stand is not None:
+        return {"facing_deg": stand.heading_deg or 0.0, "tolerance_m": stand.tolerance_m}
+    if (number := form_labels(drawn).get(label)) is not None:
+        form = drawn.forms[number]
+        return {field: float(getattr(form, field)) for field in FIELDS[form.kind]}
+    if (number := event_labels(drawn).get(label)) is None:
+        return {}
+    event = drawn.events[number]
+    fields = EVENT_FIELDS.get(event.kind, ())
+    if event.to is not None:
+        return {"put_m": event.to[1]}
+    return {field: float(getattr(event, EVENT_NAMES[field]) or 0.0) for field in fields}
+
+
+def measured(drawn: Drawn, label: str, field: str, value: float) -> Drawn:
+    """The sketch with an item turned or resized; values are held in their range."""
+    if field not in measures(drawn, label):
+        raise InputError(f"'{label}' has no such measure", "Select a thing")
+    held = within(value, MEASURES[field], field)
+    if field in STAND_FIELDS:
+        return with_stand(drawn, label, **{"heading_deg" if field == "facing_deg" else field: held})
+    if (number := form_labels(drawn).get(label)) is not None:
+        before = drawn.forms[number]
+        after = before.changed(field, held)
+        return with_form(_carried(drawn, before, after), number, after)
+    number = event_labels(drawn)[label]
+    event = drawn.events[number]
+    if field == "put_m" and event.to is not None:
+        return with_event(drawn, number, replace(event, to=(event.to[0], held, event.to[2])))
+    wish = held if field == "seconds" or held > 0.0 else None  # 0: the engine chooses
+    return with_event(drawn, number, replace(event, **{EVENT_NAMES[field]: wish}))
+
+
+def stand_of(drawn: Drawn, label: str) -> Stand | None:
+    """How one stands at the start or at the goal; None for what is neither."""
+    number = point_labels(drawn).get(label)
+    if number == 0:
+        return drawn.start
+    return drawn.goal if number is not None and number == len(drawn.points) - 1 else None
+
+
+def with_stand(drawn: Drawn, label: str, **changes: float | None) -> Drawn:
+    """The sketch with another start or goal."""
+    number = point_labels(drawn)[label]
+    if number == 0:
+        return replace(drawn, start=replace(drawn.start, **changes))
+    return replace(drawn, goal=replace(drawn.goal, **changes))
+
+
+def with_form(drawn: Drawn, number: int, form: Form) -> Drawn:
+    """The sketch with one thing replaced."""
+    return replace(drawn, forms=(*drawn.forms[:number], form, *drawn.forms[number + 1 :]))
+
+
+def with_event(drawn: Drawn, number: int, event: Event) -> Drawn:
+    """The sketch with one event replaced."""
+    return replace(drawn, events=(*drawn.events[:number], event, *drawn.events[number + 1 :]))
+
+
+def without(drawn: Drawn, label: str) -> Drawn:
+    """The sketch without an item; the events of an object go with it."""
+    if (number := point_labels(drawn).get(label)) is not None:
+        if len(drawn.points) <= 2:
+            raise InputError("a way has a start and a goal", "Drag them instead")
+        return replace(drawn, points=(*drawn.points[:number], *drawn.points[number + 1 :]))
+    if (number := form_labels(drawn).get(label)) is not None:
+        form = drawn.forms[number]
+        events = tuple(e for e in drawn.events if form.kind != "object" or e.object != form.name)
+        return replace(drawn, forms=(*drawn.forms[:number], *drawn.forms[number + 1 :]), events=events)
+    number = event_labels(drawn)[label]
+    event = drawn.events[number]
+    events = (*drawn.events[:number], *drawn.events[number + 1 :])
+    if event.kind == "pick":  # what is not held cannot be put down
+        events = tuple(e for e in events if e.kind != "place" or e.object != event.object)
+    return replace(drawn, events=events)

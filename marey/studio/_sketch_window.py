@@ -1,0 +1,55 @@
+"""The window beside the Sketch tab: how the search goes, what was made, and how to take it home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import viser
+
+from marey.studio._document import Document
+from marey.studio._sketch_controls import see, when_user
+from marey.studio._sketch_words import progress_html
+
+WIDE_PX: Final = 340
+CORNER_PX: Final = 15  # from the left and from the top of the page: the body is in the middle
+EXPORTS: Final = {"GLB": ".glb", "BVH": ".bvh", "Clip": ".safetensors", "Film strip": ".png"}
+
+
+class ResultWindow:
+    """Seen once something was asked for; it floats, and can be moved or folded."""
+
+    def __init__(self, gui: viser.GuiApi, show: Callable[[str], None], keep: Callable[[str], None]) -> None:
+        self._panel = gui.add_panel(visible=False)
+        options: list[str] = ["none"]
+        with self._panel.add_tab("Result"):
+            self.progress = gui.add_html(progress_html(None))
+            self.which = gui.add_dropdown("On the stage", options=options, visible=False)
+            self.keep = gui.add_button_group("Download", options=tuple(EXPORTS), visible=False)
+        self._panel.float(x=CORNER_PX, y=CORNER_PX, width=WIDE_PX)
+        self.which.on_update(when_user(lambda: show(self.which.value)))
+        self.keep.on_click(when_user(lambda: keep(self.keep.value)))
+
+    def refresh(self, document: Document) -> None:
+        """Follow the synthesis of the draft."""
+        draft = document.draft
+        synthesis = None if draft is None else draft.synthesis
+        is_seen = synthesis is not None and document.live is None
+        see(self._panel, is_seen)
+        if draft is None or synthesis is None:
+            return
+        content = progress_html(synthesis)
+        if self.progress.content != content:
+            self.progress.content = content
+        self._offer(tuple(draft.pair), document.label)
+        see(self.keep, document.label in draft.clips and document.drawing is None)
+
+    def _offer(self, labels: tuple[str, ...], label: str) -> None:
+        """Choose among clips that are compared."""
+        see(self.which, bool(labels))
+        if not labels:
+            return
+        if tuple(self.which.options) != labels:
+            self.which.options = labels
+        if label in labels and self.which.value != label:
+            self.which.value = label
