@@ -92,13 +92,13 @@ def _feet(phase: Phase) -> tuple[str, ...]:
     return tuple(name for name in phase.planted if name in ("left", "right"))
 
 
-def _stand(phase: Phase, motions: _Calm, following: list[Phase], *, is_first: bool) -> list[Phase]:
+def _stand(phase: Phase, calm: _Calm, following: list[Phase], *, is_first: bool) -> list[Phase]:
     """Cut a double support where the body has come to rest, and where it moves on."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
     pieces, rest = list[Phase](), phase
-    for start, stop in _runs(motions.slow[phase.start : phase.stop]):
-        begin, end = motions.at_rest(phase.start + start, phase.start + stop)
+    for start, stop in _runs(calm.slow[phase.start : phase.stop]):
+        begin, end = calm.at_rest(phase.start + start, phase.start + stop)
         is_opening = is_first and start < MIN_SPLIT and not pieces and not _has_event(phase)
         begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT)
         if begin >= phase.start + stop or phase.stop - begin < MIN_SPLIT:

@@ -13,7 +13,6 @@ import numpy as np
 
 from marey.motion import Motion
 from marey.samples._picks import pick_up
-from marey.world import Path, Sketch, Stand
 
 if TYPE_CHECKING:
     from marey.locomotion import Action, JumpAction, LocomotionModel, Transition
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
     Element = Action | Transition | JumpAction
 
 RATE_HZ: Final = 60.0
-STAND_S: Final = 0.5  # [s] of standing at the start of a clip, and twice that at its end
+STAND_S: Final = 0.5  # [s] of standing at the start of a clip
+SETTLE_S: Final = 1.6  # [s] and at its end, in which the feet come side by side
 WALK_MPS: Final = 1.2  # at which a metre costs least
 STARTS_MPS: Final = (0.6, 0.9, WALK_MPS, 1.5)  # of short walks from a stand to a stand
 BENDS: Final = ((WALK_MPS, 0.15), (WALK_MPS, 0.3), (WALK_MPS, 0.6), (WALK_MPS, 1.0), (0.7, 1.2))  # [m/s], [rad/s]
@@ -33,15 +33,12 @@ RUN_MPS: Final = 2.6
 WALK_LEAPS_M: Final = (0.5, 0.75, 1.0)
 RUN_LEAPS_M: Final = (1.3, 1.8)
 STANDING_JUMPS_M: Final = (0.4, 0.8, 1.2)
-TURNS_DEG: Final = (60.0, 90.0, 180.0)  # on the spot, to the left; mirror images turn to the right
+SPINS: Final = ((1.0, 0.1), (1.2, 0.4), (1.5, 0.5), (1.5, 1.5))  # [rad/s], [s] of turns on the spot, to the left
+SPIN_MPS: Final = 0.3
 SHORT_MPS: Final = (0.45, 0.75)  # of walks of a few steps
 HEIGHTS_M: Final = tuple(round(0.1 * n, 1) for n in range(1, 13))  # of things that are picked up
-PICKS_M: Final = (
-    (0.0, 0.42),
-    (0.12, 0.34),
-    (0.12, 0.50),
-    (0.26, 0.42),
-)  # where they are: beside the root, on the side of the hand, and ahead
+PICKS_M: Final = ((0.0, 0.42), (0.12, 0.34), (0.12, 0.50), (0.26, 0.42))
+"""Where they are: beside the root, on the side of the hand, and ahead."""
 
 
 @lru_cache(maxsize=1)  # a Motion cannot be changed, so callers may share it
@@ -86,18 +83,15 @@ def _walks(model: LocomotionModel) -> list[Motion]:
 
 
 def _turns(model: LocomotionModel) -> list[Motion]:
-    """Turns on the spot, to the left, with a metre and a half from there."""
-    return [_turned(model, degrees) for degrees in TURNS_DEG]
+    """Turns all but on the spot, to the left; mirror images turn to the right."""
+    from marey.locomotion import Action, Transition
 
-
-def _turned(model: LocomotionModel, degrees: float) -> Motion:
-    from marey.locomotion import follow
-
-    yaw = np.radians(degrees)
-    goal = (1.5 * float(np.sin(yaw)), 1.5 * float(np.cos(yaw)))
-    way = Path(np.array([(0.0, 0.0), goal]))
-    sketch = Sketch(Stand((0.0, 0.0), 0.0), Stand(goal, degrees), path=way)
-    return replace(follow(sketch, model, rate_hz=RATE_HZ, speed_mps=1.0), name=f"turn-{degrees:g}")
+    found: list[Motion] = []
+    for turn, seconds in SPINS:
+        ramp, turning = Transition(STAND_S), Action(seconds, SPIN_MPS, turn_rate=turn)
+        name = f"turn-{np.degrees(turn * (seconds + STAND_S)):.0f}"
+        found.append(_played(model, name, (Action(STAND_S, 0.0), ramp, turning, ramp, Action(SETTLE_S, 0.0))))
+    return found
 
 
 def _leaps(model: LocomotionModel) -> list[Motion]:
@@ -126,7 +120,7 @@ def _going(
     parts: list[Element] = [Action(STAND_S, 0.0), ramp, Action(seconds, speed, run=run)]
     for one in then:
         parts += [one] if isinstance(one, JumpAction) else [Transition(ramp_s), one]
-    return (*parts, ramp, Action(2.0 * STAND_S, 0.0))
+    return (*parts, ramp, Action(SETTLE_S, 0.0))
 
 
 def _played(model: LocomotionModel, name: str, timeline: tuple[Element, ...]) -> Motion:
