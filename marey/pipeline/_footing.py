@@ -15,6 +15,7 @@ STEP_M: Final = 0.67  # [m] of an unhurried walk
 STEPS_M: Final = (0.45, 1.0)  # shortest and longest
 CELL_M: Final = 0.02  # [m] between places that are looked at
 FOOT_M: Final = 0.14  # [m] from the middle of a foot to its ends, with a margin
+ALONG_M: Final = tuple(float(at) for at in np.linspace(-FOOT_M, FOOT_M, 7))  # a ditch between two is too narrow to see
 ASIDE_M: Final = 0.05  # [m] a foot from the line, with a margin
 CLEAR_M: Final = 0.3  # [m] from the line to anything solid
 
@@ -113,7 +114,7 @@ def foot_places(line: Line, world: World) -> FloatArray:
 
 def _dry(line: Line, world: World, cells: FloatArray, side: float) -> BoolArray:
     """Whether a left (1) or right (-1) foot may stand so far along ``(C,)``: all on land, or all on one stone."""
-    points = [line.at(cells + at, side * aside) for at in (-FOOT_M, 0.0, FOOT_M) for aside in (0.0, ASIDE_M)]
+    points = [line.at(cells + at, side * aside) for at in ALONG_M for aside in (0.0, ASIDE_M)]
     places = np.stack(points, axis=1)
     land = World(rivers=world.rivers)
     firm = np.array([all(water_depth(land, place) == 0.0 for place in foot) for foot in places])

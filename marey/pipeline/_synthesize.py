@@ -239,16 +239,17 @@ def _graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
 
 
 def _finished(made: _Made, sketch: Sketch, begin: float, *, check: bool, touch_up: bool) -> SynthesisResult:
-    motion, report, touched = made.motion, None, None
+    motion, reaches, report, touched = made.motion, made.reaches_m, None, None
     if motion is None:
         took = time.perf_counter() - begin
         return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
     if touch_up and motion.num_frames >= MIN_FRAMES:
+        from marey.pipeline._touch_up import reached
         from marey.pipeline._touch_up import touch_up as touch
 
         touched = touch(motion, sketch)
-        motion = touched.motion
-    errors = check_motion(motion, sketch, reaches_m=made.reaches_m)
+        motion, reaches = touched.motion, tuple(reached(touched.motion, sketch))
+    errors = check_motion(motion, sketch, reaches_m=reaches)
     if check and motion.num_frames >= MIN_FRAMES:
         from marey.dynamics import validity
 
