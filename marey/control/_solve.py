@@ -10,8 +10,9 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import COMPLIANCE, Relaxation, control_objective
-from marey.numerics import SolveStatus, solve_qp
+from marey.numerics import QPResult, SolveStatus, solve_qp
 
+ROUNDING = 1e-7  # [-] of the scaled Hessian, which redundant contacts leave singular
 MOST_ENUMERATED = 8  # one-sided rows whose 2^m states are tried
 
 
@@ -65,19 +66,41 @@ def _solve(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray,
     """Rows that may not open hold exactly; rows that are open carry no force."""
     k = problem.num_actuators
     H, g = control_objective(problem, relaxation)
-    contact = np.arange(k, H.shape[0])
-    H[contact, contact] += COMPLIANCE * max(float(np.trace(problem.gram[k:, k:])) / max(len(contact), 1), 1e-12)
+    contacts = H.shape[0] - k
+    mean = float(np.trace(problem.gram[k:, k:])) / max(contacts, 1)
+    H = H + np.diag(np.repeat([0.0, COMPLIANCE * max(mean, 1e-12)], [k, contacts]))
     lowest = np.where(problem.is_equal, -np.inf, 0.0)
     highest = np.where(is_open, 0.0, np.inf)
     bounds = (np.concatenate([-problem.strongest, lowest]), np.concatenate([problem.strongest, highest]))
     short = problem.ends - problem.rows @ problem.free_velocity
-    found = solve_qp(H, g, problem.gram[k:], short, np.where(may_open, np.inf, short), bounds=bounds)
+    found = _solve_scaled(H, g, problem.gram[k:], short, np.where(may_open, np.inf, short), bounds)
     if not found.is_solved:
         return _idle(problem, found.status)
-    velocity = problem.free_velocity + problem.response @ found.x
-    multipliers = found.x[k:]
+    units = _units(H)
+    z = units * found.x
+    velocity = problem.free_velocity + problem.response @ z
+    multipliers = z[k:]
     gap = float(np.abs(multipliers * (problem.rows @ velocity - problem.ends))[~problem.is_equal].sum())
-    return ControlSolution(found.x[:k], velocity, multipliers, gap, found.status)
+    return ControlSolution(z[:k], velocity, multipliers, gap, found.status)
+
+
+def _units(hessian: FloatArray) -> FloatArray:
+    """Size of each unknown for which the Hessian has a unit diagonal: modes and impulses differ by many decades."""
+    return 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+
+
+def _solve_scaled(
+    H: FloatArray,
+    g: FloatArray,
+    A: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+) -> QPResult:
+    """Solve in units in which no unknown is large or small."""
+    units = _units(H)
+    scaled = H * units[:, None] * units + ROUNDING * np.eye(units.size)
+    return solve_qp(scaled, g * units, A * units, lower, upper, bounds=(bounds[0] / units, bounds[1] / units))
 
 
 def _idle(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
