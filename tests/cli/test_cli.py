@@ -262,7 +262,7 @@ def test_film_writes_a_film(run, walk, tmp_path):
 
 
 def test_demo_writes_motion_picture_and_report(run, tmp_path):
-    result = run("demo", "-o", tmp_path / "demo")
+    result = run("demo", "-o", tmp_path / "demo", "--sample", "walk")
     assert result.code == 0
     assert {path.name for path in (tmp_path / "demo").iterdir()} == {"walk.glb", "walk.bvh", "strip.png", "report.txt"}
     report = (tmp_path / "demo" / "report.txt").read_text()
