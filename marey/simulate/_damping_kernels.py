@@ -22,7 +22,7 @@ def damped_inertia(
 
     ``UNIFORM`` :math:`D = \alpha\,dt\,I`, which brakes the root too; ``KINEMATIC``
     :math:`D = \alpha\,dt\,\mathrm{diag}(J^T J)` with J of the ends of the figure; ``ENERGETIC``
-    :math:`D = \alpha\,dt\,\mathrm{diag}(M)`. The last two leave the six entries of the root alone, hence every momentum.
+    :math:`D = \alpha\,dt\,\mathrm{diag}(M)`. The last two leave the six entries of the root, hence every momentum.
     """
     out = inertia.copy()
     size = inertia.shape[0]

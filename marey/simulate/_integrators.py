@@ -66,7 +66,7 @@ class Load:
 def step_system(
     mechanism: Mechanism, method: Method, state: State, load: Load, dt: float, extra_damping: float = 0.0
 ) -> StepSystem:
-    r"""The system of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
+    r"""System of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
     from marey.simulate._integrators_step_kernels import assembled
 
     damping, rate = damping_number(method.damping), method.damping_rate

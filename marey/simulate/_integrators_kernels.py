@@ -5,7 +5,7 @@ Rotations have blocks of three in a velocity: the root's and, in the full space,
 
 from __future__ import annotations
 
-from math import isfinite, sqrt, tan
+from math import exp, isfinite, sqrt, tan
 
 from marey.base import FloatArray, kernel
 from marey.lie._rotation_kernels import exponential, product, right_jacobian_times, rotated, write_rotation
@@ -13,6 +13,7 @@ from marey.simulate._mechanism import Mechanism
 from marey.simulate._mechanism_kernels import placed, shaped
 
 NAIVE, IDENTITY, CONSTANT, VARIATIONAL = 0, 1, 2, 3
+FORGOTTEN_S = 5.0  # [s] growth by less than a tenth a second is the price of an explicit scheme
 SERIES_BELOW = 1e-4  # [rad²] where the closed form of the inverse cancels
 
 
@@ -95,5 +96,23 @@ def finished(
     shaped(mech, shape, turned)
     pelvis = placed(mech, to, turned)[1][0].copy()
     momentum = inertia @ v
-    is_finite = isfinite(momentum.sum()) and isfinite(turned.sum()) and isfinite(pelvis.sum()) and isfinite(v.sum())
+    is_finite = isfinite(momentum.sum()) and isfinite(turned.sum()) and isfinite(pelvis.sum()) and isfinite(v @ v)
     return to, turned, shape, momentum, pelvis, is_finite
+
+
+@kernel
+def surplus_of(
+    surplus: float, h: float, v: FloatArray, p: FloatArray, new: FloatArray, momentum: FloatArray, impulse: FloatArray
+) -> tuple[float, float, float]:
+    r"""Energy [J] that came from nowhere, kinetic energy and work after a step from (v, p) to (new, momentum).
+
+    The work is :math:`\frac12 (v_k + v_{k+1})^T f`, with the impulse f of all that is not the figure's own. What came
+    from nowhere is forgotten within ``FORGOTTEN_S``, and is lost in proportion where forces take energy away.
+    """
+    before = after = work = 0.0
+    for i in range(v.shape[0]):
+        before += 0.5 * v[i] * p[i]
+        after += 0.5 * new[i] * momentum[i]
+        work += 0.5 * impulse[i] * (v[i] + new[i])
+    kept = exp(-h / FORGOTTEN_S) * (max(0.0, 1.0 + min(0.0, work / before)) if before > 0.0 else 0.0)
+    return max(0.0, kept * surplus + after - before - work), after, work

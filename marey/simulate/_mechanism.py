@@ -45,11 +45,13 @@ def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism
     """Arrays of a body in the coordinates of a pose model, or in the full space.
 
     Raises:
-        InputError: the model has other joints than the body.
+        InputError: the model has other joints than the body, or the body has no mass.
         UnknownNameError: no such root.
     """
     if root not in ROOTS:
         raise UnknownNameError("root", str(root), "the simulator", ROOTS)
+    if not body.mass_kg > 0.0:
+        raise InputError("the body has no mass", "Give mass to its segments; see Body.from_motion")
     skeleton = body.skeleton
     ends = np.setdiff1d(np.arange(skeleton.num_joints), skeleton.parents)
     coordinates = _free_joints(body) if model is None else _of_model(body, model)

@@ -20,7 +20,7 @@ from marey.simulate._integrators import Integrator, Load, Method, StepSystem, st
 from marey.simulate._mechanics import Mechanics, mechanics_of
 from marey.simulate._mechanism import Root, make_mechanism
 from marey.simulate._state import State, next_state
-from marey.simulate._substeps import Done, is_stable, steps_over
+from marey.simulate._substeps import Done, checked_energy, steps_over
 from marey.skeleton import Pose
 
 if TYPE_CHECKING:
@@ -126,7 +126,10 @@ class Simulator:
         dt, load = _checked_step(dt), self._load(forces, generalised_force)
 
         def attempt(before: Done, h: float, extra: float) -> Done | None:
-            system = step_system(self.mechanism, self.method, before.state, load, h, extra)
+            try:
+                system = step_system(self.mechanism, self.method, before.state, load, h, extra)
+            except np.linalg.LinAlgError:  # of Newton's steps
+                return None
             return self._solved(before, system, extra) if system.is_solvable else None
 
         self._done = steps_over(attempt, self._done[-1], dt)
@@ -171,17 +174,16 @@ class Simulator:
             )
             velocity = outcome.velocity
         after = self._moved(before.state, system, velocity)
-        impulse = None if outcome is None else outcome.impulse
-        if after is None or not is_stable(before.state, after, system, impulse):
-            return None
-        return Done(after, system, outcome, extra)
+        impulse = system.dt * system.outer if outcome is None else system.dt * system.outer + outcome.impulse
+        after = None if after is None else checked_energy(before.state, after, impulse)
+        return None if after is None else Done(after, system, outcome, extra)
 
     def _moved(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
         from marey.simulate._integrators_kernels import finished
 
         configuration = (before.place, before.rotations.wxyz, before.coordinates)
-        *moved, is_finite = finished(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
-        return next_state(before, system.dt, velocity, tuple(moved)) if is_finite else None
+        moved = finished(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
+        return next_state(before, system.dt, velocity, moved[:5]) if moved[5] else None
 
     def _load(self, forces: Iterable[PointForce], generalised_force: ArrayLike | None) -> Load:
         inner = np.zeros(self.num_dof)
@@ -211,23 +213,24 @@ class Simulator:
     def _placed(self, root_position: FloatArray, rotations: SO3, coordinates: FloatArray, v: FloatArray) -> State:
         here = mechanics_of(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
         place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        self._give_inertia(here.inertia)
-        momentum = here.inertia @ v
+        momentum = self._with_floor(here.inertia) @ v
         return State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position)
 
-    def _give_inertia(self, inertia: FloatArray) -> None:
-        """Lift the inertia of a figure whose coordinates move nothing, and say so."""
+    def _with_floor(self, inertia: FloatArray) -> FloatArray:
+        """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
         values = np.linalg.eigvalsh(inertia)
         if values[0] > INERTIA_RATIO * values[-1]:
-            return
+            return inertia
         floor = INERTIA_FLOOR * float(values[-1])
         warnings.warn(
             f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
             f"each is given {floor:.1g} kg m². Take fewer coordinates, or give mass to what they move",
             MareyWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
+        lifts = np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)])
+        return inertia + np.diag(lifts)
 
     def _made_constrainer(
         self, ground: Ground | None, limits: JointLimits | None, constraints: tuple[Any, ...]

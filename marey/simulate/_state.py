@@ -28,6 +28,7 @@ class State:
     root_position: FloatArray  # (3,) [m] of the pelvis
     time_s: float = 0.0
     step_s: float = 0.0  # [s] length of the step that led here: the momentum is still that of its start
+    surplus_j: float = 0.0  # [J] kinetic energy that steps made out of nothing
 
     def __post_init__(self) -> None:
         for name, width in (("place", 3), ("coordinates", None), ("velocity", None), ("momentum", None)):
@@ -71,7 +72,7 @@ def next_state(
     for array in (velocity, *moved):
         array.setflags(write=False)
     state = object.__new__(State)
-    values = (before.skeleton, place, SO3(wxyz), coordinates, velocity, momentum, pelvis, before.time_s + dt, dt)
+    values = (before.skeleton, place, SO3(wxyz), coordinates, velocity, momentum, pelvis, before.time_s + dt, dt, 0.0)
     for name, value in zip(State.__slots__, values, strict=True):
         object.__setattr__(state, name, value)
     return state
