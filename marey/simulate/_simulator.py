@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,9 +26,10 @@ from marey.skeleton import Pose
 
 if TYPE_CHECKING:
     from marey.kinematics import JointLimits
-    from marey.simulate._constraints import Constrainer, Outcome
+    from marey.simulate._ball import Ball
+    from marey.simulate._constraints import Constrainer, Grounds, Memory, Outcome
+    from marey.simulate._constraints_kinds import Constraint
     from marey.simulate._contacts import Contacts
-    from marey.simulate._ground import Ground
 
 INERTIA_RATIO: Final = 1e-10  # of the largest: a smaller inertia is no inertia
 INERTIA_FLOOR: Final = 1e-8  # of the largest, given to every coordinate of a figure that lacks inertia
@@ -46,9 +48,9 @@ class Simulator:
         implicit_passes: how often an explicit step takes its own forces anew, with the velocity that they lead to.
         root: "com" for the centre of mass as the place (momentum is then kept exactly) or "pelvis", as in the source.
         gravity: acceleration ``(3,)`` [m/s²] in world.
-        ground: what the figure stands on.
+        ground: what the figure stands on, or several of them.
         limits: joint limits of any kind.
-        constraints: other rows to hold: pins, balls and the like.
+        constraints: pins, rows of one's own, balls in flight.
     """
 
     def __init__(
@@ -62,9 +64,9 @@ class Simulator:
         implicit_passes: int = 0,
         root: Root = "com",
         gravity: ArrayLike = (0.0, -GRAVITY, 0.0),
-        ground: Ground | None = None,
+        ground: Grounds = None,
         limits: JointLimits | None = None,
-        constraints: Iterable[Any] = (),
+        constraints: Iterable[Constraint | Ball] = (),
     ) -> None:
         self.body, self.model = body, model
         self.method = Method(integrator, implicit_passes, damping, damping_rate)
@@ -92,6 +94,11 @@ class Simulator:
     def contacts(self) -> Contacts | None:
         """Points that touch, with their impulses, in the last step; None without constraints."""
         return None if self.outcome is None else self.outcome.contacts
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the constraints remember for the next step."""
+        return self._done[-1].memory
 
     @property
     def steps_made(self) -> tuple[Done, ...]:
@@ -152,8 +159,16 @@ class Simulator:
         state = self._moved(self.state, system, v)
         if state is None:
             raise ConvergenceError("the velocity leads to no finite state", report=self.state)
-        self._done = [Done(state, system)]
+        self._done = [Done(state, system, memory=self._done[-1].memory)]
         return state
+
+    def throw(self, ball: Ball) -> None:
+        """Let one more ball fly, from now on."""
+        last = self._done[-1]
+        if self.constrainer is None:
+            self.constrainer = self._made_constrainer(None, None, (ball,))
+        else:
+            self._done[-1] = replace(last, memory=self.constrainer.thrown(last.memory, ball))
 
     def _solved(self, before: Done, system: StepSystem, extra: float) -> Done | None:
         if self.constrainer is None:
@@ -161,7 +176,7 @@ class Simulator:
             if not is_definite:
                 return None
         else:
-            state, memory = before.state, None if before.outcome is None else before.outcome.memory
+            state = before.state
             outcome = self.constrainer.solve(
                 system.mechanics,
                 state.rotations.wxyz,
@@ -170,13 +185,15 @@ class Simulator:
                 system.dt,
                 system.damped,
                 system.rhs,
-                memory,
+                before.memory,
             )
             velocity = outcome.velocity
         after = self._moved(before.state, system, velocity)
         impulse = system.dt * system.outer if outcome is None else system.dt * system.outer + outcome.impulse
         after = None if after is None else checked_energy(before.state, after, impulse)
-        return None if after is None else Done(after, system, outcome, extra)
+        return (
+            None if after is None else Done(after, system, outcome, None if outcome is None else outcome.memory, extra)
+        )
 
     def _moved(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
         from marey.simulate._integrators_kernels import finished
@@ -233,7 +250,7 @@ class Simulator:
         return inertia + np.diag(lifts)
 
     def _made_constrainer(
-        self, ground: Ground | None, limits: JointLimits | None, constraints: tuple[Any, ...]
+        self, ground: Grounds, limits: JointLimits | None, constraints: tuple[Constraint | Ball, ...]
     ) -> Constrainer | None:
         if ground is None and limits is None and not constraints:
             return None

@@ -15,7 +15,7 @@ from marey.simulate._integrators import StepSystem
 from marey.simulate._state import State
 
 if TYPE_CHECKING:
-    from marey.simulate._constraints import Outcome
+    from marey.simulate._constraints import Memory, Outcome
 
 MAX_LEVELS: Final = 4  # times that a step is halved
 MAX_SURPLUS: Final = 0.5  # of the energy may come from nowhere; the rest was there, or is the work of forces
@@ -30,6 +30,7 @@ class Done:
     state: State
     system: StepSystem | None = None  # None before the first step
     outcome: Outcome | None = None  # of the constraints, if there are any
+    memory: Memory | None = None  # what the constraints tell the next step
     extra_damping: float = 0.0
 
 
