@@ -18,6 +18,7 @@ import numpy as np
 
 from marey.base import MareyError
 from marey.graph import MotionGraph, load_graph
+from marey.locomotion import foot_plants
 from marey.picture import film_strip, save_image
 from marey.pipeline import SynthesisResult, synthesize
 from marey.samples import demo_graph, sketch_file, sketch_names
@@ -113,6 +114,30 @@ def summary(runs: list[Run]) -> list[str]:
     return lines
 
 
+def same_walk(runs: list[Run]) -> list[str]:
+    """A49: sketches that both the graph and the continuous engine walked, with their steps and times."""
+    lines: list[str] = []
+    made = {(run.sketch, run.engine): run for run in runs if run.result is not None and run.result.motion is not None}
+    for (sketch, engine), run in made.items():
+        other = made.get((sketch, "graph-1"))
+        if engine != "spacetime" or other is None:
+            continue
+        own, theirs = _step_m(run), _step_m(other)
+        lines.append(
+            f"A49 {sketch}: steps {theirs:.2f} m by the graph, {own:.2f} m optimised ({abs(theirs / own - 1.0):.0%} apart); "
+            f"first way {run.took_s / other.first_s:.0f}x sooner than the optimum of the other"
+        )
+    return lines
+
+
+def _step_m(run: Run) -> float:
+    """Median step [m] along the way, setting out and stopping apart."""
+    assert run.result is not None and run.result.motion is not None
+    places = np.array([plant.toe[[0, 2]] for plant in foot_plants(run.result.motion)])
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=1)
+    return float(np.median(steps[2:-2] if len(steps) > 5 else steps))
+
+
 def main() -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -138,7 +163,7 @@ def main() -> None:
                 Path(given.strips).mkdir(parents=True, exist_ok=True)
                 save_image(film_strip(motion, count=14), Path(given.strips) / f"{name}-{engine}.png")
     print()
-    print(*summary(runs), sep="\n")
+    print(*summary(runs), *same_walk(runs), sep="\n")
     for run in runs:
         if run.refusal:
             print(f"{run.sketch}, {run.engine}: {run.refusal}")

@@ -1,0 +1,111 @@
+"""Acceptance checks A23 and A48 to A50 of [Safonova2006]_: final motions of whole sketches, by every engine.
+
+Times and the ratio of A49 are printed by ``benchmarks/study_sketches.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey.io import load, save
+from marey.locomotion import foot_plants
+from marey.motion import Motion
+from marey.pipeline import SynthesisResult, synthesize
+from marey.samples import demo_graph, sketch_file, sketch_names
+from marey.world import Path, Sketch, Stand, load_sketch
+
+WALK = Sketch(
+    Stand((0.0, 0.0), 0.0), Stand((0.0, 4.0), tolerance_m=0.3), Path(np.array([[0.0, 0.0], [0.0, 4.0]])), corridor_m=1.0
+)
+WALKED = ("round-a-table", "s-curve", "slalom", "stop-and-turn-back", "straight", "three-rivers")
+
+
+def shipped(name: str) -> Sketch:
+    return load_sketch(sketch_file(name))
+
+
+def assert_bars(result: SynthesisResult) -> None:
+    """What the final motion of any engine must keep."""
+    assert result.errors is not None, result.advice
+    assert result.errors.off_corridor_m <= 0.01
+    assert result.errors.wet_plants == 0
+    assert result.errors.slide_mm <= 2.0
+    assert result.errors.penetration_mm <= 5.0
+    assert max(result.errors.reaches_m, default=0.0) <= 0.001
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_a23_walked_sketches_keep_to_corridor_banks_and_ground(name):
+    assert_bars(synthesize(shipped(name), "locomotion", check=False))
+
+
+@pytest.mark.slow
+def test_a23_optimised_steps_stand_on_stones():
+    sketch = shipped("stepping-stones")
+    short = replace(
+        sketch, start=Stand((0.0, 1.2)), goal=Stand((0.0, 5.8)), path=Path(np.array([[0.0, 1.2], [0.0, 5.8]]))
+    )
+    result = synthesize(short, "spacetime", check=False)
+    assert_bars(result)
+    on_water = [plant for plant in foot_plants(result.motion) if 2.2 < plant.toe[2] < 4.8]
+    assert len(on_water) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sketch_names())
+def test_a23_searched_sketches_keep_to_corridor_banks_and_ground(name):
+    assert_bars(synthesize(shipped(name), "graph", budget_s=10.0, check=False))
+
+
+@pytest.mark.slow
+def test_a48_pick_jump_goal_is_found_soon_and_nearly_the_best():
+    result = synthesize(shipped("pick-jump-goal"), "graph", budget_s=60.0, epsilon=(10.0, 3.0, 2.0, 1.5, 1.2))
+    assert_bars(result)
+    assert result.search is not None and result.validity is not None
+    assert result.search.epsilon <= 1.2
+    assert result.errors.goal_m <= 0.25
+    assert len(result.errors.reaches_m) == 1, "the key was not picked up"
+
+
+def steady_steps(motion: Motion) -> np.ndarray:
+    """Lengths [m] of steps along the way, the first and the last two apart, in which a walk sets out and stops."""
+    places = np.array([plant.toe[2] for plant in foot_plants(motion)])
+    steps = np.diff(places)
+    return steps[2:-2] if len(steps) > 5 else steps
+
+
+@pytest.mark.slow
+def test_a49_two_engines_walk_with_the_same_steps():
+    optimised = synthesize(WALK, "spacetime", check=False)
+    searched = synthesize(WALK, "graph", graph=demo_graph(), k=1, budget_s=5.0, check=False)
+    own, other = np.median(steady_steps(optimised.motion)), np.median(steady_steps(searched.motion))
+    assert abs(own - other) <= 0.1 * own
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Motion]:
+    walked = synthesize(shipped("s-curve"), "locomotion", check=False).motion
+    short = replace(WALK, goal=Stand((0.0, 2.6)), path=None)
+    optimised = synthesize(short, "spacetime", check=False).motion
+    assert walked is not None and optimised is not None
+    return {"locomotion": walked, "spacetime": optimised}
+
+
+@pytest.mark.parametrize("engine", ["locomotion", "spacetime"])
+@pytest.mark.parametrize("suffix", [".bvh", ".glb", ".gltf", ".safetensors"])
+def test_a50_what_is_written_comes_back(results, engine, suffix, tmp_path):
+    motion = results[engine]
+    save(motion, tmp_path / f"motion{suffix}")
+    back = load(tmp_path / f"motion{suffix}")
+    names = [name for name in motion.skeleton.names if name in back.skeleton.names]
+    assert len(names) == motion.skeleton.num_joints
+    here = motion.joint_positions()[:, [motion.skeleton.index(name) for name in names]]
+    there = back.joint_positions()[:, [back.skeleton.index(name) for name in names]]
+    assert np.linalg.norm(here - there, axis=-1).max() <= 1e-4
+    if suffix != ".bvh":  # the format has no place for contacts
+        assert motion.contacts is not None and back.contacts is not None
+        assert back.contacts.names == motion.contacts.names
+        np.testing.assert_array_equal(back.contacts.active, motion.contacts.active)
