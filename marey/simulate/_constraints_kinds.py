@@ -15,6 +15,7 @@ from marey.simulate._rows import Rows, plain_rows
 from marey.skeleton import Skeleton
 
 USER_PRIORITY: Final = 1
+PULL_M_S: Final = 2.0
 AXES: Final = {"x": 0, "y": 1, "z": 2}
 
 
@@ -32,7 +33,8 @@ class Constraint(Protocol):
 class Pin:
     r"""A point of the figure stays at a place: :math:`J_P v = -\gamma\,(P - P^*)/h`.
 
-    ``axes`` names the world axes along which it is held, "xyz" for all.
+    ``axes`` names the world axes along which it is held, "xyz" for all. A point that is far away comes no faster than
+    at ``PULL_M_S``.
     """
 
     joint: str
@@ -57,6 +59,7 @@ class Pin:
         away = mechanics.point(j, self.offset_m) - self.place
         J = mechanics.point_jacobian(j, self.offset_m)
         drift = -self.gamma * away[held] / dt
+        drift *= min(1.0, PULL_M_S / max(float(np.linalg.norm(drift)), 1e-12))
         return plain_rows(J[held], drift, is_equality=True, name=f"pin of {self.joint}", priority=self.priority)
 
 

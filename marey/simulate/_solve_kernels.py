@@ -168,6 +168,27 @@ def _most_wanted(
 
 
 @kernel
+def _hardened(
+    A: FloatArray,
+    r: FloatArray,
+    x: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_free: BoolArray,
+    U: FloatArray,
+    free: IntArray,
+    count: int,
+) -> None:
+    """Move the free multipliers to their next target, if that is within all bounds."""
+    z = _target(A, r, x, is_free, U, free, count)
+    for n in range(count):
+        if z[n] < lower[free[n]] or z[n] > upper[free[n]]:
+            return
+    for n in range(count):
+        x[free[n]] = z[n]
+
+
+@kernel
 def bounded_programme(
     A: FloatArray,
     r: FloatArray,
@@ -175,18 +196,22 @@ def bounded_programme(
     upper: FloatArray,
     kept: BoolArray,
     start: FloatArray,
+    soft: FloatArray,
     tolerance: float,
     max_changes: int,
 ) -> tuple[FloatArray, int]:
     r"""Minimise :math:`\frac12 x^T A x - r^T x` with :math:`l \le x \le u`; A is positive definite.
 
+    At the end one proximal step takes out what the compliance left: x solves :math:`A x = r + E x` once more.
+
     Args:
-        A: ``(m, m)``.
+        A: ``(m, m)``, with the compliance.
         r: ``(m,)``.
         lower: ``(m,)``, may be infinite.
         upper: ``(m,)``, may be infinite.
         kept: ``(m,)`` which are there at all; the others are nothing.
         start: ``(m,)`` first guess: what is strictly between its bounds is free at first.
+        soft: ``(m,)`` compliance E, on the diagonal of A.
         tolerance: a slope at a bound below this is none.
         max_changes: of the set of free ones; the count comes back, one more where this did not do.
     """
@@ -234,6 +259,7 @@ def bounded_programme(
         _append(A, U, free, count)
         count += 1
         changes += 1
+    _hardened(A, r + soft * x, x, lower, upper, is_free, U, free, count)
     return x, changes
 
 
@@ -308,12 +334,14 @@ def constrained_velocity(
     for i in range(m):
         size = max(size, abs(r[i]))
     kept = _drop_loose(A, r, lower, upper)
+    soft = np.empty(m)
     for i in range(m):
-        A[i, i] *= 1.0 + compliance[i]
+        soft[i] = compliance[i] * A[i, i]
+        A[i, i] += soft[i]
     low, high, x = lower.copy(), upper.copy(), start.copy()
     changes, passes = 0, 0
     while passes < max_passes:
-        x, more = bounded_programme(A, r, low, high, kept, x, tolerance * size, 20 + 4 * m)
+        x, more = bounded_programme(A, r, low, high, kept, x, soft, tolerance * size, 20 + 4 * m)
         changes += more
         passes += 1
         moved, greatest = 0.0, 0.0
