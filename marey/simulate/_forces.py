@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.skeleton import Skeleton
+from marey.skeleton import ROLES, Skeleton, role_map
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class PointForce:
     """A force on a point that rides on a joint's segment."""
 
-    joint: str
+    joint: str  # name of a joint, or its part in the body, such as "right_wrist"
     force_n: FloatArray  # (3,) [N] in world
     offset_m: FloatArray  # (3,) [m] in the joint's frame
 
@@ -51,7 +51,14 @@ def pushes_of(skeleton: Skeleton, forces: Iterable[PointForce]) -> Pushes:
     for force in given:
         if not isinstance(force, PointForce):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"a force is a {type(force).__name__}", "Pass PointForce(joint, force_n)")
-        if force.joint not in skeleton.names:
-            raise UnknownNameError("joint", str(force.joint), f"'{skeleton.name}'", skeleton.names)
-    joints = np.array([skeleton.names.index(force.joint) for force in given], dtype=np.int64)
+    joints = np.array([_joint(skeleton, force.joint) for force in given], dtype=np.int64)
     return Pushes(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))
+
+
+def _joint(skeleton: Skeleton, name: str) -> int:
+    """Number of a joint, by its own name or by its part in the body."""
+    if name in skeleton.names:
+        return skeleton.names.index(name)
+    if name in ROLES:
+        return role_map(skeleton)[name]
+    raise UnknownNameError("joint", str(name), f"'{skeleton.name}'", skeleton.names)
