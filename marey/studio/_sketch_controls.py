@@ -9,7 +9,7 @@ from typing import Any, Final
 import viser
 
 from marey.pipeline import ENGINES
-from marey.studio._sketch import BRUSHES, CORRIDOR_M, SPEED_MPS, Draft
+from marey.studio._sketch import BRUSHES, CORRIDOR_M, SPEED_MPS, WAY_POINT, Draft
 from marey.studio._sketch_drawn import FOUND, WAYS
 from marey.studio._sketch_events import EVENTS
 from marey.studio._sketch_forms import KINDS
@@ -41,13 +41,11 @@ class WayGroup:
     """Way-points, the curve through them, the corridor and the speed."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self.edit = gui.add_button_group("Edit", options=tuple(EDITS))
         self.way = gui.add_dropdown("Way", options=WAYS)
         self.corridor = Field(
             gui.add_slider("Corridor [m]", *CORRIDOR_M, 0.05, 1.0, hint="width of the band in which the root stays")
         )
         self.speed = Field(gui.add_slider("Speed [m/s]", *SPEED_MPS, 0.05, 0.0, hint=CHOOSES))
-        self.edit.on_click(when_user(lambda: self._edit(tell)))
         self.way.on_update(when_user(lambda: self._choose(tell)))
         self.corridor.on_user(partial(self._widen, tell))
         self.speed.on_user(partial(self._hurry, tell))
@@ -59,11 +57,6 @@ class WayGroup:
         see(self.corridor.slider, draft.drawn.way != FOUND)
         self.corridor.show(draft.drawn.corridor_m)
         self.speed.show(draft.drawn.speed_mps or 0.0)
-
-    def _edit(self, tell: Tell) -> None:
-        edit = EDITS.get(self.edit.value)
-        if edit is not None:
-            tell(f"way {self.edit.value}", edit)
 
     def _choose(self, tell: Tell) -> None:
         way = self.way.value
@@ -83,14 +76,14 @@ class ThingsGroup:
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         self.brush = gui.add_dropdown("Ctrl-click puts", options=BRUSHES, hint="where you click on the ground")
-        self.drop = gui.add_button_group("Drop a", options=KINDS)
+        self.drop = gui.add_button_group("Drop a", options=(WAY_POINT, *KINDS), hint="on the way, or beside it")
         self.event = gui.add_button_group("Then", options=EVENTS, hint="with what is selected, or on the way")
         self.listing = gui.add_html("")
-        self.clear = gui.add_button("Clear all events", icon=viser.Icon.ERASER, visible=False)
+        self.edit = gui.add_button_group("Edit", options=tuple(EDITS))
         self.brush.on_update(when_user(lambda: self._take(tell)))
         self.drop.on_click(when_user(lambda: self._drop(tell)))
         self.event.on_click(when_user(lambda: self._event(tell)))
-        self.clear.on_click(when_user(lambda: tell("clear", Draft.clear_events)))
+        self.edit.on_click(when_user(lambda: self._edit(tell)))
 
     def refresh(self, draft: Draft) -> None:
         """List the events in their order."""
@@ -99,8 +92,6 @@ class ThingsGroup:
         content = events_html(draft.drawn.events)
         if self.listing.content != content:
             self.listing.content = content
-        if self.clear.visible != bool(draft.drawn.events):
-            self.clear.visible = bool(draft.drawn.events)
 
     def _take(self, tell: Tell) -> None:
         brush = self.brush.value
@@ -108,7 +99,12 @@ class ThingsGroup:
 
     def _drop(self, tell: Tell) -> None:
         kind = self.drop.value
-        tell(f"drop {kind}", lambda draft: draft.drop(kind))
+        tell(f"drop {kind}", lambda draft: draft.add_point() if kind == WAY_POINT else draft.drop(kind))
+
+    def _edit(self, tell: Tell) -> None:
+        edit = EDITS.get(self.edit.value)
+        if edit is not None:
+            tell(f"edit {self.edit.value}", edit)
 
     def _event(self, tell: Tell) -> None:
         kind = self.event.value
@@ -249,7 +245,7 @@ def see(widget: Any, is_seen: bool) -> None:
 EDITS: Final[dict[str, Callable[[Draft], None]]] = {
     "Undo": Draft.undo,
     "Redo": Draft.redo,
-    "+ point": Draft.add_point,
+    "No events": Draft.clear_events,
     "New": Draft.clear,
 }
 

@@ -52,9 +52,10 @@ class SketchPanel:
         with gui.add_folder("Draw"):
             gui.add_html(HELP_HTML)
             self._things = ThingsGroup(gui, self._tell)
-            self._way = WayGroup(gui, self._tell)
         with gui.add_folder("Selected"):
             self._item = ItemGroup(gui, self._tell)
+        with gui.add_folder("Way"):
+            self._way = WayGroup(gui, self._tell)
         with gui.add_folder("Engine", expand_by_default=False):
             self._wish = WishGroup(gui, self._tell)
             self._own = gui.add_upload_button("Use my motion graph", icon=viser.Icon.UPLOAD)

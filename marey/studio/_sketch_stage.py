@@ -14,6 +14,7 @@ from marey.studio._film import Film
 from marey.studio._sketch import Draft
 from marey.studio._sketch_drawn import FOUND
 from marey.studio._sketch_forms import Form
+from marey.studio._sketch_found import Found
 from marey.studio._sketch_ghost import Ghost
 from marey.studio._sketch_items import event_labels
 from marey.studio._sketch_marks import MAX_PRINTS, arrow, band, band_faces, footprints, line, ring
@@ -49,6 +50,7 @@ class SketchStage:
         self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
         self._way: Way | None = None
         self._ends: tuple[End, ...] = ()
+        self._found: Found | None = None
         self._ghost = Ghost(scene)
         self._nodes: dict[str, tuple[str, Any]] = {}  # label -> what it was made for, and its mesh
         self._names: dict[str, viser.LabelHandle] = {}
@@ -71,7 +73,10 @@ class SketchStage:
         if self._way is None or self._prints is None:
             self._way, self._prints = Way(self._scene), Prints(self._scene)
             self._ends = End(self._scene, "start", START), End(self._scene, "goal", GOAL)
+            self._found = Found(self._scene, ROOT)
         self._way.draw(draft)
+        if self._found is not None:
+            self._found.draw(draft.synthesis)
         self._ghost.draw(other if draft.shown["Compared"] else None, now_s)
         if draft.drawn.points:
             self._ends[0].draw(draft.drawn.points[0], draft.drawn.start)

@@ -75,7 +75,7 @@ def progress_html(synthesis: Synthesis | None) -> str:
     if synthesis.solutions:
         budget_s = synthesis.order.budget_s if synthesis.is_running else 0.0
         rows += [chart(synthesis.solutions, budget_s), _table(synthesis.solutions)]
-    if synthesis.results:
+    if made(synthesis):
         rows.append(_facts(made(synthesis)))
     rows += [f"<div {WARN}>{escape(r.sentence)}</div>" for r in synthesis.results if not r.is_solved]
     if synthesis.error is not None:
@@ -118,8 +118,11 @@ def _table(solutions: list[Solution]) -> str:
 
 def _row(s: Solution) -> tuple[str, ...]:
     k = f'<span style="color:{COLOUR.get(s.k, "#444")}">{s.k}</span>'
-    proved = f"{s.proved:.2f}" if np.isfinite(s.proved) else "?"
-    return k, f"{s.seconds:.2f}", f"{s.cost:.4g}", proved, f"{s.expansions}"
+    return k, f"{s.seconds:.2f}", f"{s.cost:.4g}", _eps(s.proved), f"{s.expansions}"
+
+
+def _eps(proved: float) -> str:
+    return f"{proved:.2f}" if np.isfinite(proved) else "?"
 
 
 def made(synthesis: Synthesis) -> list[tuple[SynthesisResult, int]]:

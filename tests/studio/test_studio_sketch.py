@@ -169,9 +169,9 @@ def test_way_points_are_dragged_and_one_drag_is_one_step_of_undo(page: Page) -> 
     page.panel.drag("way-point 2", 1.0, 3.0, False)
     page.panel.drag("way-point 2", 1.5, 4.0, False)
     assert page.draft.drawn.points[1] == (1.5, 4.0)
-    as_user(page.panel._way.edit, "Undo")
+    as_user(page.panel._things.edit, "Undo")
     assert page.draft.drawn.points[1] == (0.0, 3.0)
-    as_user(page.panel._way.edit, "Redo")
+    as_user(page.panel._things.edit, "Redo")
     assert page.draft.drawn.points[1] == (1.5, 4.0)
 
 
@@ -254,7 +254,7 @@ def test_a_jump_is_over_the_river_in_hand_and_a_stop_at_the_way_point_in_hand(pa
     assert "jump 0.7 m at (0.00, 1.50)" in page.panel._things.listing.content
     page.panel.drag("jump 1", 0.0, 1.0, True)
     assert page.draft.drawn.events[0].at == (0.0, 1.0)
-    as_user(page.panel._things.clear)
+    as_user(page.panel._things.edit, "No events")
     assert page.draft.drawn.events == ()
 
 
@@ -294,7 +294,7 @@ def test_what_a_file_brings_is_escaped_on_the_page(page: Page) -> None:
 def test_a_shipped_sketch_opens_and_the_picker_is_ready_for_another(page: Page) -> None:
     as_user(page.panel._shipped, "slalom")
     assert page.draft.drawn.name == "slalom" and page.panel._shipped.value == OPEN
-    as_user(page.panel._way.edit, "Undo")
+    as_user(page.panel._things.edit, "Undo")
     assert page.draft.drawn.name == "sketch"
 
 
@@ -443,7 +443,7 @@ def wild_edit(page: Page, rng: np.random.Generator) -> None:
         lambda: choose(page, items[rng.integers(len(items))]),
         lambda: panel.drag(items[rng.integers(len(items))], *rng.uniform(-9, 9, 2), bool(rng.integers(2))),
         lambda: as_user(panel._item.remove),
-        lambda: as_user(panel._way.edit, ("Add a way-point", "Undo", "Redo")[rng.integers(3)]),
+        lambda: as_user(panel._things.edit, ("Undo", "Redo", "No events")[rng.integers(3)]),
     ]
     edits[rng.integers(len(edits))]()
 

@@ -120,7 +120,7 @@ def test_a_drawn_way_is_walked_opened_and_played_inside_its_corridor(page: Page,
     roots = document.film.motion.root_positions[:, [0, 2]]
     assert np.hypot(*(roots[-1] - (1.5, 5.0))) < sketch.goal.tolerance_m
     assert max(sketch.path.nearest(place)[1] for place in roots[::10]) <= 0.5 * sketch.corridor_m
-    assert "Done in" in page.words and "locomotion, SOLVED" in page.words
+    assert "Done in" in page.words and ">locomotion<" in page.words and "feet slide" in page.words
     assert page.panel._go.visible and not page.panel._stop.visible
     stage = SketchStage(server.scene, lambda _: None, lambda *_: None)
     stage.draw(page.draft, document.film)
