@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.kinematics import Limb, solve_two_bone
 from marey.motion import Contacts, Motion, Phase, Plant, contact_phases, contact_positions, with_contacts
+from marey.numerics import fill_gaps
 from marey.skeleton import contact_points
 
 MIN_FRAMES: Final = 3  # of a phase, both ends included: two steps of time at least
@@ -101,21 +102,7 @@ def _shifts(side: str, ball: FloatArray, phases: tuple[Phase, ...]) -> FloatArra
                 frames = slice(phase.start, phase.stop + 1)  # and the instant at which it leaves
                 shift[frames] = (plant.position - ball[frames]) * [1.0, 0.0, 1.0]
                 known[frames] = True
-    return _stepped(shift, known)
-
-
-def _stepped(values: FloatArray, known: BoolArray) -> FloatArray:
-    """Fill gaps by a cubic step between the values at their ends; hold the first and last known value."""
-    at = np.flatnonzero(known)
-    if not len(at):
-        return values
-    frames = np.arange(len(values))
-    after = np.clip(np.searchsorted(at, frames), 0, len(at) - 1)
-    low, high = at[np.where(frames < at[after], np.maximum(after - 1, 0), after)], at[after]
-    span = np.maximum(high - low, 1)
-    u = np.clip((frames - low) / span, 0.0, 1.0)[:, None]
-    step = u * u * (3.0 - 2.0 * u)
-    return (1.0 - step) * values[low] + step * values[high]
+    return fill_gaps(shift, known)
 
 
 def with_planted(motion: Motion, planted: tuple[str, ...]) -> Motion:

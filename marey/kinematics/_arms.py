@@ -11,6 +11,7 @@ from marey.base import FloatArray
 from marey.kinematics._two_bone import Limb, soft_stretch
 from marey.lie import SO3
 from marey.motion import Motion
+from marey.numerics import smoothstep
 
 GIRDLE_RAD: Final = np.radians(16.0)  # [rad] how far a collar bone turns to help: half of what people can
 KEEP_RAD: Final = np.radians(45.0)  # [rad] the walks of the CMU database need 40: its arms lack two bones
@@ -58,8 +59,8 @@ def fair_goals(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:
     change = np.abs(
         _bend(a, b, np.linalg.norm(goals - upper, axis=-1)) - _bend(a, b, np.linalg.norm(end - upper, axis=-1))
     )
-    x = np.clip((change - KEEP_RAD) / (LEAVE_RAD - KEEP_RAD), 0.0, 1.0)[:, None]
-    return goals + x * x * (3.0 - 2.0 * x) * (end - goals)
+    share = smoothstep((change - KEEP_RAD) / (LEAVE_RAD - KEEP_RAD))[:, None]
+    return goals + share * (end - goals)
 
 
 def _bend(a: FloatArray, b: FloatArray, far: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.locomotion._jump_flight import SIDES
 from marey.motion import Motion
+from marey.numerics import smoothstep
 from marey.skeleton import HUMAN, contact_points
 
 LEAST_FLEXION_RAD: Final = float(np.deg2rad(8.0))  # a knee nearer to straight would snap when its foot is held
@@ -103,8 +104,7 @@ def _shift(toe: FloatArray, times: FloatArray, stance: Stance) -> FloatArray:
     first, last = np.flatnonzero(down)[[0, -1]]
     held = np.clip(np.arange(len(times)), first, last)
     before, after = (stance.strike_s - times) / EASE_S, (times - stance.off_s) / EASE_S
-    away = np.clip(np.maximum(before, after), 0.0, 1.0)
-    return (1.0 - away**2 * (3.0 - 2.0 * away))[:, None] * (place - toe[held])
+    return (1.0 - smoothstep(np.maximum(before, after)))[:, None] * (place - toe[held])
 
 
 def _lift(low: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.numerics import smoothstep
 from marey.spacetime._limbs import Leg, sole_centre
 from marey.spacetime._problem import Contact
 from marey.spacetime._reduced_layout import Layout
@@ -159,7 +160,7 @@ def left_share(layout: Layout, nodes: Nodes, n: int) -> float:
         return float(down[0])
     phase = int(nodes.phases[n])
     u = (nodes.times[n] - layout.edges[phase]) / (layout.edges[phase + 1] - layout.edges[phase])
-    ramp = u * u * (3.0 - 2.0 * u)
+    ramp = smoothstep(u)
     start, stop = _share_beside(layout, phase - 1), _share_beside(layout, phase + 1)
     return float((1.0 - ramp) * start + ramp * stop)
 
