@@ -3,29 +3,45 @@
 from marey.simulate._ball import Ball
 from marey.simulate._constraints_kinds import Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate._contacts import Contacts, contact_spheres
+from marey.simulate._damping import DAMPINGS
 from marey.simulate._forces import PointForce
 from marey.simulate._ground import FRICTIONS, Ground
+from marey.simulate._integrators import INTEGRATORS, StepSystem
+from marey.simulate._maximal import MaximalSimulator, MaximalState
 from marey.simulate._mechanics import Mechanics
+from marey.simulate._monitor import Monitor, SimulationLog, conserved_momentum
+from marey.simulate._monitor_plot import plot_logs
+from marey.simulate._monitor_scenario import momentum_scenario
 from marey.simulate._rows import Rows
 from marey.simulate._simulator import Simulator
 from marey.simulate._solve import Solution, solve_step
 from marey.simulate._state import State
 
 __all__ = [
+    "DAMPINGS",
     "FRICTIONS",
+    "INTEGRATORS",
     "Ball",
     "Constraint",
     "Contacts",
     "Ground",
     "HolonomicConstraint",
+    "MaximalSimulator",
+    "MaximalState",
     "Mechanics",
+    "Monitor",
     "Pin",
     "PointForce",
     "Rows",
+    "SimulationLog",
     "Simulator",
     "Solution",
     "State",
+    "StepSystem",
     "VelocityConstraint",
+    "conserved_momentum",
     "contact_spheres",
+    "momentum_scenario",
+    "plot_logs",
     "solve_step",
 ]

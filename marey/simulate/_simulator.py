@@ -130,7 +130,7 @@ class Simulator:
         Raises:
             ConvergenceError: it stays unstable; the last good state is the ``report``, and the simulator stays there.
         """
-        dt, load = _checked_step(dt), self._load(forces, generalised_force)
+        dt, load = checked_step(dt), self._load(forces, generalised_force)
 
         def attempt(before: Done, h: float, extra: float) -> Done | None:
             try:
@@ -147,7 +147,7 @@ class Simulator:
     ) -> StepSystem:
         """What ``step`` would solve for its velocity, before constraints: for controllers."""
         load = self._load(forces, generalised_force)
-        return step_system(self.mechanism, self.method, self.state, load, _checked_step(dt))
+        return step_system(self.mechanism, self.method, self.state, load, checked_step(dt))
 
     def advance(self, system: StepSystem, velocity: ArrayLike) -> State:
         """Move on over a step with a velocity ``(d,)`` that was found elsewhere.
@@ -259,7 +259,8 @@ class Simulator:
         return make_constrainer(self.body, self.mechanism, ground=ground, limits=limits, constraints=constraints)
 
 
-def _checked_step(dt: float) -> float:
+def checked_step(dt: float) -> float:
+    """Length of a step [s], which must be finite and above zero."""
     if not isinstance(dt, int | float | np.floating) or not isfinite(dt) or dt <= 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
         raise InputError(f"dt is {dt!r}", "Give the length of a step in seconds, finite and above zero")
     return float(dt)
