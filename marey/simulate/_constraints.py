@@ -18,11 +18,12 @@ from marey.simulate._ground import Ground, planes_of
 from marey.simulate._limit_rows import LimitRows
 from marey.simulate._mechanics import Mechanics
 from marey.simulate._mechanism import Mechanism
-from marey.simulate._rows import Names, Rows, stacked
+from marey.simulate._rows import NO_SLOT, Names, Rows, stacked
 from marey.simulate._solve import Solution, solve_factored
 from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1
+LIMIT_PASSES: Final = 2  # solutions anew with rows for limits that the last one broke
 SLOTS: Final = 9  # rows that a contact can have, as in the kernels
 
 Grounds = Ground | Iterable[Ground] | None
@@ -70,6 +71,14 @@ class _Gathered(NamedTuple):
     grips: FloatArray
     near: _Near
     logs: FloatArray
+
+    def joined(self, more: Rows) -> _Gathered:
+        """With more rows behind."""
+        return self._replace(
+            rows=stacked([self.rows, more]),
+            partners=np.concatenate([self.partners, np.full(len(more), -1, dtype=np.int64)]),
+            grips=np.concatenate([self.grips, np.zeros(len(more))]),
+        )
 
 
 def make_constrainer(
@@ -179,6 +188,9 @@ class Constrainer:
         rows, slots = gathered.rows, gathered.rows.slots
         start = np.where(slots >= 0, memory.warm[slots], 0.0)
         found = solve_factored(L, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
+        if self._limit_rows is not None:
+            gathered, found = self._within_limits(L, free, gathered, found, here, wxyz, dt)
+            rows, slots = gathered.rows, gathered.rows.slots
         warm = np.zeros(len(memory.warm))
         warm[slots[slots >= 0]] = found.multipliers[slots >= 0]
         contacts, memory = self._remembered(here, gathered, found, dt, memory)
@@ -241,6 +253,32 @@ class Constrainer:
         contacts = [name for _ in self.grounds for name in self.sphere_names for _ in range(SLOTS)]
         return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
 
+    def _within_limits(
+        self,
+        L: FloatArray,
+        free: FloatArray,
+        gathered: _Gathered,
+        found: Solution,
+        here: Mechanics,
+        wxyz: FloatArray,
+        dt: float,
+    ) -> tuple[_Gathered, Solution]:
+        """The same step with rows for limits that it would break, if there are any."""
+        assert self._limit_rows is not None
+        for _ in range(LIMIT_PASSES):
+            J, b, who = self._limit_rows.broken_rows(wxyz, here.turns, found.velocity, dt)
+            if not len(b):
+                break
+            wider = np.zeros((len(b), len(free)))
+            wider[:, : J.shape[1]] = J
+            more = replace(self._limit_part(wider, b, who), slots=np.full(len(b), NO_SLOT, dtype=np.int64))
+            gathered = gathered.joined(more)
+            start = np.concatenate([found.multipliers, np.zeros(len(b))])
+            found = solve_factored(
+                L, free, gathered.rows, start=start, partners=gathered.partners, grips=gathered.grips
+            )
+        return gathered, found
+
     def _joined_by_balls(
         self,
         L: FloatArray,
@@ -255,17 +293,8 @@ class Constrainer:
         hits = ball_rows(balls, self._solid, self.grounds, here, velocity, dt)
         rows = gathered.rows
         wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-        more = len(hits)
         L, free = with_balls(L, free, balls, dt)
-        return (
-            L,
-            free,
-            gathered._replace(
-                rows=stacked([replace(rows, J=wider), hits]),
-                partners=np.concatenate([gathered.partners, np.full(more, -1, dtype=np.int64)]),
-                grips=np.concatenate([gathered.grips, np.zeros(more)]),
-            ),
-        )
+        return L, free, gathered._replace(rows=replace(rows, J=wider)).joined(hits)
 
     def _remembered(
         self, here: Mechanics, gathered: _Gathered, found: Solution, dt: float, memory: Memory

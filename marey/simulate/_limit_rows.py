@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from marey.base import FloatArray, InputError, IntArray
 from marey.kinematics import EllipsoidLimits, JointLimits
 from marey.lie import SO3
 from marey.skeleton import Skeleton
+
+BROKEN_RAD: Final = 2e-4  # [rad] further outside than before by more than this, a limit is broken
 
 
 class LimitRows:
@@ -34,7 +36,7 @@ class LimitRows:
         self.limits = limits
         is_ellipsoid = isinstance(limits, EllipsoidLimits)
         self._tables = tuple(np.array(t) for t in cast(Any, limits).tables()) if is_ellipsoid else None
-        self._bounds = None if is_ellipsoid else bounds_of(limits)
+        self._bounds = bounds_of(limits)
 
     def rows(
         self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
@@ -47,6 +49,23 @@ class LimitRows:
         both, omega = turned_by(wxyz, turns, velocity, dt)
         violation, gradient = self._checked(both)
         return (*distance_rows(turns, violation, gradient, omega, dt), logs)
+
+    def broken_rows(
+        self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Rows, bounds and joints of limits that a step of this velocity would break, seen from where it ends.
+
+        Limits are round and rows are flat, so a fast joint may keep its row and yet leave its limit.
+        """
+        from marey.simulate._limit_rows_kernels import distance_rows, turned_by
+
+        both, omega = turned_by(wxyz, turns, velocity, dt)
+        violation, gradient = self._checked(both)
+        broken = violation[1] > np.maximum(violation[0], 0.0) + BROKEN_RAD
+        broken[0] = False
+        if not broken.any():
+            return np.zeros((0, 6 + turns.shape[2])), np.zeros(0), np.zeros(0, dtype=np.int64)
+        return distance_rows(turns, violation * broken, gradient, omega, dt)
 
     def _checked(self, wxyz: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self._bounds is None:  # a kind of the user's own
