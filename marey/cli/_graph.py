@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli._common import Json, print_json, progress_bar, read_motion, remark
+from marey.cli._targets import check_target, check_targets, write_motion, write_strip
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchResult, Solution
@@ -48,7 +49,7 @@ def build(
     from marey.graph import build as build_graph
     from marey.graph import save_graph
 
-    _check_target(out, (SUFFIX,))
+    check_target(out, (SUFFIX,))
     settings = _settings(clips, setting or [], mirror)
     motions = _motions(clips, {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject})
     with progress_bar("prepare clips") as progress:
@@ -85,11 +86,7 @@ def search(
 
     `marey synth` does more: it also brings hands to the millimetre and checks the motion.
     """
-    from marey.io import WRITABLE_SUFFIXES
-    from marey.picture import PICTURE_SUFFIXES
-
-    _check_target(out, WRITABLE_SUFFIXES)
-    _check_target(strip, PICTURE_SUFFIXES)
+    check_targets(out, strip)
     options: dict[str, Any] = {"k": k, "budget_s": budget_s, "on_solution": None if json else _tell}
     options |= {} if epsilon is None else {"epsilon": _numbers(epsilon)}
     options |= {} if heuristic is None else {"heuristic": heuristic}
@@ -189,16 +186,6 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise typer.BadParameter(f"'{text}' is no list of numbers: write 3,2,1.") from error
 
 
-def _check_target(target: str | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse what could not be written before time is spent on it."""
-    if target is None:
-        return
-    if not Path(target).resolve().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
-    if Path(target).suffix.lower() not in suffixes:
-        raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
-
-
 def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -> None:
     from dataclasses import asdict
 
@@ -252,13 +239,5 @@ def _write(found: SearchResult, out: str | None, strip: str | None, count: int) 
     motion = None if out is None and strip is None else found.motion
     if motion is None:
         return
-    if out is not None:
-        from marey.io import save
-
-        save(motion, out)
-        remark(f"wrote {out} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
-    if strip is not None:
-        from marey.picture import film_strip, save_image
-
-        save_image(film_strip(motion, count=count), strip)
-        remark(f"wrote {strip}")
+    write_motion(motion, out)
+    write_strip(motion, strip, count)

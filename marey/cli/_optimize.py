@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli._common import Json, load_clip, print_json, remark
+from marey.cli._targets import check_targets, write_motion
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
@@ -51,7 +52,7 @@ def optimize(
     _check_usage(problem, source, make_valid=make_valid, is_stretch=start_s is not None or stop_s is not None)
     if source is not None and (space is not None or warm_start is not None):
         raise typer.BadParameter("--space and --warm-start go with a PROBLEM.")
-    _check_targets(out, strip)
+    check_targets(out, strip)
     with _watched() as watch:
         if source is not None:
             result, label = _repaired(source, start_s, stop_s, time_limit_s, watch), source
@@ -76,20 +77,6 @@ def _check_usage(problem: str | None, source: str | None, *, make_valid: bool, i
         raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
 
 
-def _check_targets(out: str | None, strip: str | None) -> None:
-    """Refuse what could not be written before time is spent on it."""
-    from marey.io import WRITABLE_SUFFIXES
-    from marey.picture import PICTURE_SUFFIXES
-
-    for target, suffixes in ((out, WRITABLE_SUFFIXES), (strip, PICTURE_SUFFIXES)):
-        if target is None:
-            continue
-        if not Path(target).resolve().parent.is_dir():
-            raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
-        if Path(target).suffix.lower() not in suffixes:
-            raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
-
-
 def _solved(problem: str, warm_start: str | None, watch: Watch, options: dict[str, Any]) -> SpacetimeResult:
     from marey import samples
     from marey.spacetime import load_problem, optimize
@@ -112,11 +99,7 @@ def _repaired(
 
 
 def _write(result: SpacetimeResult | RepairResult, out: str | None, strip: str | None) -> None:
-    if out is not None:
-        from marey.io import save
-
-        save(result.motion, out)
-        remark(f"wrote {out} ({result.motion.num_frames} frames at {result.motion.rate_hz:g} Hz)")
+    write_motion(result.motion, out)
     if strip is not None:
         from marey.picture import compare_strips, save_image
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marey.cli._common import Json, print_json, remark
+from marey.cli._targets import check_target, check_targets, write_motion, write_strip
 
 if TYPE_CHECKING:
     from marey.locomotion import Performance
@@ -36,11 +37,13 @@ def walk(
         return
     if script is None:
         raise typer.BadParameter("give a SCRIPT, or --list.")
-    _check_targets(out, strip, report)
+    check_targets(out, strip)
+    check_target(report, (".json",))
     done = _performed(script, model)
     for warning in done.warnings:
         remark(warning)
-    _write(done, out, strip, count)
+    write_motion(done.motion, out)
+    write_strip(done.motion, strip, count)
     facts = {"script": script, "out": out, **done.report.to_json()}
     if report is not None:
         _write_report(facts, report)
@@ -62,33 +65,6 @@ def _performed(script: str, model: str | None) -> Performance:
 def _is_bare(script: str) -> bool:
     """Whether the text looks like a name rather than a path; the message then lists the names there are."""
     return not Path(script).suffix and not Path(script).exists() and Path(script).name == script
-
-
-def _check_targets(out: str | None, strip: str | None, report: str | None) -> None:
-    """Refuse what could not be written before time is spent on it."""
-    from marey.io import WRITABLE_SUFFIXES
-    from marey.picture import PICTURE_SUFFIXES
-
-    for target, suffixes in ((out, WRITABLE_SUFFIXES), (strip, PICTURE_SUFFIXES), (report, (".json",))):
-        if target is None:
-            continue
-        if not Path(target).resolve().parent.is_dir():
-            raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
-        if Path(target).suffix.lower() not in suffixes:
-            raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
-
-
-def _write(done: Performance, out: str | None, strip: str | None, count: int) -> None:
-    if out is not None:
-        from marey.io import save
-
-        save(done.motion, out)
-        remark(f"wrote {out} ({done.motion.num_frames} frames at {done.motion.rate_hz:g} Hz)")
-    if strip is not None:
-        from marey.picture import film_strip, save_image
-
-        save_image(film_strip(done.motion, count=count), strip)
-        remark(f"wrote {strip}")
 
 
 def _write_report(facts: Mapping[str, object], file: str) -> None:
