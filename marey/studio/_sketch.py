@@ -202,11 +202,6 @@ class Draft:
         self._change(replace(self.drawn, events=tuple(events)))
         self.selected = list(event_labels(self.drawn))[to]
 
-    def clear_events(self) -> None:
-        """Nothing to do on the way."""
-        self._change(replace(self.drawn, events=()))
-        self._let_go()
-
     def set_way(self, way: str) -> None:
         """Straight pieces, a smooth curve, or whatever the engine finds."""
         if way not in WAYS:

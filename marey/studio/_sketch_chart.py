@@ -15,24 +15,27 @@ COLOUR: Final = {1: "#2563a8", 2: "#b4530a"}
 Point = tuple[float, float]
 
 
-def chart(solutions: list[Solution], until_s: float) -> str:
+def chart(runs: dict[int, list[Solution]], until_s: float) -> str:
     """The chart as SVG; nothing where nothing was found.
 
     The upper line is the cost of the best motion so far; the lower one is cost over eps, below which no motion of
     the graph can be. They meet when the motion is the best that there is.
 
     Args:
-        solutions: in the order they came; with k = 1, k = 2 or one after the other.
+        runs: k that was asked for -> solutions in the order they came. A search with k = 2 begins with k = 1, and its
+            bound begins anew when it goes over.
         until_s: end of the time axis [s].
     """
+    solutions = [solution for found in runs.values() for solution in found]
     if not solutions:
         return ""
     top = max(s.cost for s in solutions)
     bounds = [s.cost / s.proved for s in solutions if np.isfinite(s.proved)]
     low = min([*bounds, min(s.cost for s in solutions)])
     room = 0.08 * max(top - low, 0.02 * top)
-    frame = _Frame(max(until_s, solutions[-1].seconds, 1e-3), low - room, top + room)
-    lines = [_lines(frame, [s for s in solutions if s.k == k], k) for k in sorted({s.k for s in solutions})]
+    end_s = max(until_s, max(s.seconds for s in solutions), 1e-3)
+    frame = _Frame(end_s, low - room, top + room)
+    lines = [_lines(frame, found, k) for k, found in runs.items() if found]
     axes = _axes(frame)
     return (
         f'<svg data-testid="chart" viewBox="0 0 {WIDE:g} {HIGH:g}" style="width:100%;max-width:{WIDE:g}px;'
@@ -60,7 +63,6 @@ def _lines(frame: _Frame, found: list[Solution], k: int) -> str:
     colour = COLOUR.get(k, "#444")
     costs = [(s.seconds, s.cost) for s in found]
     bounds = [(s.seconds, s.cost / s.proved if np.isfinite(s.proved) else frame.low) for s in found]
-    bounds = [(t, max(b for _, b in bounds[: n + 1])) for n, (t, _) in enumerate(bounds)]
     upper, lower = _stairs(frame, costs), _stairs(frame, bounds)
     gap = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*upper, *reversed(lower)))
     dots = "".join(

@@ -245,7 +245,6 @@ def see(widget: Any, is_seen: bool) -> None:
 EDITS: Final[dict[str, Callable[[Draft], None]]] = {
     "Undo": Draft.undo,
     "Redo": Draft.redo,
-    "No events": Draft.clear_events,
     "New": Draft.clear,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -44,7 +44,7 @@ class Synthesis:
     def __init__(self, order: Order, listener: Heard | None) -> None:
         self.order = order
         self.words = "starting"
-        self.solutions: list[Solution] = []
+        self.runs: dict[int, list[Solution]] = {}  # k that was asked for -> solutions, in the order they came
         self.results: list[SynthesisResult] = []
         self.error: Exception | None = None
         self.is_told = False  # set by the page that took the end
@@ -76,6 +76,11 @@ class Synthesis:
     def is_stopped(self) -> bool:
         """Whether somebody asked it to end."""
         return self._stop.is_set()
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """All solutions, in the order they came."""
+        return [solution for found in self.runs.values() for solution in found]
 
     @property
     def elapsed_s(self) -> float:
@@ -113,19 +118,19 @@ class Synthesis:
         for k in order.blends:
             if self.is_stopped:
                 return
-            self.looking_s = self.elapsed_s
+            self.looking_s, self.runs = self.elapsed_s, self.runs | {k: []}
             self._say(f"searching, k = {k}")
             self.results.append(
                 synthesize(
                     order.sketch, engine, graph=graph, k=k, budget_s=order.budget_s,
-                    on_solution=self._hear, cancel=self._stop,
+                    on_solution=partial(self._hear, k), cancel=self._stop,
                 )
             )  # fmt: skip
             self.looking_s = None
 
-    def _hear(self, solution: Solution) -> bool:
-        if len(self.solutions) < KEPT:
-            self.solutions.append(solution)
+    def _hear(self, k: int, solution: Solution) -> bool:
+        if len(self.runs[k]) < KEPT:
+            self.runs[k].append(solution)
         self._tell()
         return self.is_stopped
 

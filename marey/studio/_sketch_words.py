@@ -74,7 +74,7 @@ def progress_html(synthesis: Synthesis | None) -> str:
     rows = [f"<div><b>{escape(headline(synthesis))}</b></div>", _bar(synthesis)]
     if synthesis.solutions:
         budget_s = synthesis.order.budget_s if synthesis.is_running else 0.0
-        rows += [chart(synthesis.solutions, budget_s), _table(synthesis.solutions)]
+        rows += [chart(synthesis.runs, budget_s), _table(synthesis.solutions)]
     if made(synthesis):
         rows.append(_facts(made(synthesis)))
     rows += [f"<div {WARN}>{escape(r.sentence)}</div>" for r in synthesis.results if not r.is_solved]
@@ -155,7 +155,8 @@ def facts_of(result: SynthesisResult, k: int) -> dict[str, str]:
         facts["lasts"] = f"{result.motion.duration_s:.1f} s"
     if result.errors is not None:
         facts["from the goal"] = f"{100.0 * result.errors.goal_m:.0f} cm"
-        facts["outside the corridor"] = f"{100.0 * result.errors.off_corridor_m:.0f} cm"
+        if result.errors.off_corridor_m > 0.005:
+            facts["outside the corridor"] = f"{100.0 * result.errors.off_corridor_m:.0f} cm"
         facts["feet slide"] = f"{result.errors.slide_mm:.1f} mm a frame"
         if result.errors.reaches_m:
             facts["hand misses"] = f"{1000.0 * max(result.errors.reaches_m):.1f} mm"

@@ -48,7 +48,7 @@ def test_a_jump_beside_every_river_leaves_its_length_to_the_engine() -> None:
 
 @pytest.mark.parametrize("bad", ["", "lake", "pick"])
 def test_nothing_else_can_be_put_by_a_click(bad: str) -> None:
-    with pytest.raises(UnknownNameError, match="there is no|unknown|no thing"):
+    with pytest.raises(UnknownNameError, match="thing"):
         Draft().take_brush(bad)
     assert Draft().brush in BRUSHES
 

@@ -33,19 +33,19 @@ def lines_of(svg: str) -> list[np.ndarray]:
 
 
 def test_the_lines_of_cost_and_bound_close_in_and_meet_when_the_best_is_proved() -> None:
-    cost, bound = lines_of(chart(FOUND, 10.0))
+    cost, bound = lines_of(chart({1: FOUND}, 10.0))
     assert (np.diff(cost[:, 1]) >= 0.0).all()  # down on the page is cheaper
     assert (np.diff(bound[:, 1]) <= 0.0).all()
     assert (bound[:, 1] >= cost[:, 1] - 0.11).all() and bound[-1, 1] == pytest.approx(cost[-1, 1], abs=0.11)
     assert cost[0, 0] == pytest.approx(LEFT + 0.02 * (WIDE - LEFT - RIGHT), abs=0.1)  # 0.2 of 10 s
-    assert cost[-1, 0] == pytest.approx(WIDE - RIGHT) and (0.0 <= cost).all() and cost[:, 1].max() <= HIGH
+    assert cost[-1, 0] == pytest.approx(WIDE - RIGHT) and (cost >= 0.0).all() and cost[:, 1].max() <= HIGH
 
 
 def test_two_searches_have_two_colours_and_no_search_has_no_chart() -> None:
-    both = chart([*FOUND, found(16.0, 1.5, 2.0, k=2)], 0.0)
+    both = chart({1: FOUND, 2: [found(18.0, 1.2, 1.0), found(16.0, 1.5, 2.0, k=2)]}, 0.0)
     assert len(lines_of(both)) == 4 and len(set(re.findall(r'stroke="(#\w{6})"', both))) == 2
-    assert chart([], 10.0) == ""
-    assert len(lines_of(chart([found(5.0, 1.0, 0.0)], 0.0))) == 2  # at once, and the best
+    assert chart({1: []}, 10.0) == ""
+    assert len(lines_of(chart({1: [found(5.0, 1.0, 0.0)]}, 0.0))) == 2  # at once, and the best
 
 
 def test_ways_are_told_apart_and_drawn_evenly() -> None:
@@ -94,7 +94,7 @@ def search(**changes):
     order = SimpleNamespace(budget_s=10.0, blends=(1, 2))
     state = {
         "order": order, "is_running": True, "is_stopped": False, "words": "searching, k = 1", "elapsed_s": 5.0,
-        "looking_s": 2.0, "solutions": [], "results": [], "error": None,
+        "looking_s": 2.0, "runs": {}, "solutions": [], "results": [], "error": None,
     }  # fmt: skip
     return SimpleNamespace(**state | changes)
 
@@ -115,7 +115,7 @@ def test_solutions_and_what_was_made_are_listed_side_by_side() -> None:
             engine="graph", search=found_by, motion=samples.walk(), errors=errors, validity=None, is_solved=True
         )
 
-    html = progress_html(search(solutions=FOUND, results=[made(18.0, 1), made(17.0, 2)]))
+    html = progress_html(search(solutions=FOUND, runs={1: FOUND}, results=[made(18.0, 1), made(17.0, 2)]))
     text = re.sub(r"<[^>]+>", "|", html)
     assert re.search(r"made by\|+graph, k = 1\|+graph, k = 2", text) and re.search(r"cost\|+18\|+17", text)
     assert re.search(r"hand misses\|+0.4 mm\|+0.4 mm", text) and 'data-testid="chart"' in html
