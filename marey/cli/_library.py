@@ -28,6 +28,7 @@ def add(
     read_rate_hz: Annotated[float | None, typer.Option(help="Frame rate of the files, if they are wrong.")] = None,
     unit: Unit = None,
     workers: Annotated[int | None, typer.Option(min=0, max=256, help="Processes; by default one a core.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
     json: Json = False,
 ) -> None:
     """Take motion files into the library; a run that was stopped goes on where it was."""
@@ -43,8 +44,9 @@ def add(
                 remark(result.message if result.path in result.message else f"{result.path}: {result.message}")
 
         report = store.add(
-            paths, tags=tag or (), subject=subject, rate_hz=read_rate_hz, unit=unit, workers=workers, progress=note
-        )
+            paths, tags=tag or (), subject=subject, rate_hz=read_rate_hz, unit=unit, workers=workers, cluster=cluster,
+            on_link=lambda link: remark(f"dashboard: {link}"), progress=note,
+        )  # fmt: skip
     if not json:
         typer.echo(f"{library}: {report}")
     raise typer.Exit(1 if report.failed else 0)

@@ -26,7 +26,7 @@ def stage(job: Job, clip_file: Path) -> Staged:
     from marey.io import load
 
     stamp = file_stamp(job.path)
-    motion = _with_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
+    motion = with_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
     return stage_motion(motion, job, clip_file, stamp)
 
 
@@ -89,7 +89,7 @@ def file_stamp(path: str) -> str:
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def _with_contacts(motion: Motion) -> Motion:
+def with_stored_contacts(motion: Motion) -> Motion:
     if motion.contacts is not None:
         return motion
     from marey.base import MareyError

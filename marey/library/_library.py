@@ -56,6 +56,8 @@ class Library:
         rate_hz: float | None = None,
         unit: str | None = None,
         workers: int | None = None,
+        cluster: str | None = None,
+        on_link: Callable[[str], None] | None = None,
         progress: Progress | None = None,
     ) -> AddReport:
         """Take in motion files, in parallel; a bad file is reported and does not stop the others.
@@ -69,19 +71,23 @@ class Library:
             rate_hz: frame rate to use instead of the files' own.
             unit: length unit of the files, as in :func:`marey.load`.
             workers: processes to start; 0 works in this process; by default one a core when there are enough files.
+            cluster: address of a Dask scheduler, ``tcp://host:port``, in place of own processes.
+            on_link: called with the address of the cluster's dashboard.
             progress: called after each file with the number done, the number in all, and what became of it.
         """
         words = tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
         jobs = [Job(str(path), words, subject, rate_hz, unit) for path in expand_paths(paths)]
         results: dict[int, Added] = {}
-        with closing(self._add_jobs(jobs, workers)) as done:
+        with closing(self._add_jobs(jobs, workers, cluster, on_link)) as done:
             for index, result in done:
                 results[index] = result
                 if progress is not None:
                     progress(len(results), len(jobs), result)
         return AddReport(tuple(results[index] for index in range(len(jobs))))
 
-    def _add_jobs(self, jobs: Sequence[Job], workers: int | None) -> Generator[tuple[int, Added]]:
+    def _add_jobs(
+        self, jobs: Sequence[Job], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
+    ) -> Generator[tuple[int, Added]]:
         """Yield the number of each job and what became of it, in the order they are done."""
         known = {index: result for index, job in enumerate(jobs) if (result := self._known(job)) is not None}
         yield from known.items()
@@ -89,7 +95,10 @@ class Library:
         if fresh:
             todo = [jobs[index] for index in fresh]
             num_workers = count_workers(len(todo), workers)
-            with self._store.run() as folder, closing(answers(todo, folder, num_workers)) as ready:
+            with (
+                self._store.run() as folder,
+                closing(answers(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
+            ):
                 for answer in ready:
                     yield fresh[answer.index], self._take_in(todo[answer.index], answer)
 

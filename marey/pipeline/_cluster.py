@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from marey.base import InputError, MissingExtraError
+from marey.library._cluster import connect
 from marey.pipeline._job import BatchItem, BatchJob, run_job, store
 
 RETRIES: Final = 3  # of a job that fails on its worker
-WAIT_S: Final = 10  # [s] for the scheduler to answer
 
 
 def on_cluster(
@@ -22,8 +21,8 @@ def on_cluster(
         MissingExtraError: Dask is not installed.
         InputError: nobody answers at the address.
     """
-    dask = _dask()
-    with _client(dask, address) as client:
+    dask, connected = connect(address, "a batch on a cluster")
+    with connected as client:
         if on_link is not None:
             on_link(str(client.dashboard_link))
         graphs = {path: client.scatter(Path(path).read_bytes(), broadcast=True) for path in _graph_files(jobs)}
@@ -44,18 +43,3 @@ def _taken(future: Any, job: BatchJob, folder: Path) -> BatchItem:
 
 def _graph_files(jobs: Sequence[BatchJob]) -> set[str]:
     return {job.graph for job in jobs if job.graph is not None}
-
-
-def _dask() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError("a batch on a cluster", "cluster") from error
-    return cast(Any, distributed)
-
-
-def _client(dask: Any, address: str) -> Any:
-    try:
-        return dask.Client(address, set_as_default=False, timeout=WAIT_S)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at '{address}'", "Start one: dask scheduler") from error

@@ -18,6 +18,7 @@ from marey.locomotion._steer import straight_way
 from marey.locomotion._steer_corner import farthest
 from marey.locomotion._steer_guide import Halt, Leap
 from marey.locomotion._steer_plan import cruise
+from marey.motion import slide_mm
 from marey.skeleton import foot_points
 from marey.world import Box, Event, KeyPose, Path, River, Sketch, Stand, Table, Thing, Wall, World
 
@@ -66,9 +67,11 @@ def test_planted_feet_do_not_slide_on_the_way(cornered):
     motion, contacts = walked.motion, walked.motion.contacts
     for column, joint in ((0, "right_ankle"), (2, "left_ankle")):
         path = motion.joint_positions()[:, motion.skeleton.index(joint)][:, [0, 2]]
-        held = contacts.active[1:, column] & contacts.active[:-1, column]
+        flat = contacts.active[:, column] & contacts.active[:, column + 1]
+        held = flat[1:] & flat[:-1]
         held[1:-1] &= held[:-2] & held[2:]
         assert np.linalg.norm(np.diff(path, axis=0), axis=1)[held].max() < 1e-3
+    assert slide_mm(motion).max() <= 2.0, "a foot that rolls pivots on what touches"
 
 
 def test_report_of_a_walk_tells_its_facts(cornered):

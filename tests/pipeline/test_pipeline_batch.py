@@ -172,7 +172,7 @@ def test_a_cluster_of_two_makes_the_same_motions_though_one_dies(tmp_path):
 
 def test_a_scheduler_that_does_not_answer_is_told(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    import marey.pipeline._cluster as cluster
+    import marey.library._cluster as cluster
 
     monkeypatch.setattr(cluster, "WAIT_S", 0.3)
     with pytest.raises(InputError, match="no Dask scheduler"):

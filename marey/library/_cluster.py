@@ -1,0 +1,99 @@
+"""Clips staged on a Dask cluster; workers need no common disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, cast
+
+from marey.base import InputError, MareyError, MissingExtraError
+from marey.library._disk import flush_file
+from marey.library._ingest import file_stamp, stage_motion, with_stored_contacts
+from marey.library._records import Job
+from marey.library._store import Staged, leave_note
+
+RETRIES: Final = 3  # of a job whose worker dies
+WAIT_S: Final = 10  # [s] for the scheduler to answer
+
+
+def connect(address: str, what: str) -> tuple[Any, Any]:
+    """The Dask module and a client of the scheduler at an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        InputError: nobody answers there.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError(what, "cluster") from error
+    dask = cast(Any, distributed)
+    try:
+        return dask, dask.Client(address, set_as_default=False, timeout=WAIT_S)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at '{address}'", "Start one: dask scheduler") from error
+
+
+def staged_on_cluster(
+    jobs: Sequence[Job], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
+) -> Generator[tuple[int, str]]:
+    """Number and answer of every job, as :func:`marey.library._worker.answer` gives it; clips are written here."""
+    dask, connected = connect(address, "a library on a cluster")
+    with connected as client:
+        if on_link is not None:
+            on_link(str(client.dashboard_link))
+        futures = {
+            client.submit(stage_bytes, job, sent_files(job), _stamp(job), pure=False, retries=RETRIES): index
+            for index, job in enumerate(jobs)
+        }
+        for future in dask.as_completed(list(futures), loop=client.loop):
+            index = futures[future]
+            yield index, _taken(future, clip_files[index])
+
+
+def _taken(future: Any, clip_file: Path) -> str:
+    try:
+        line, data = cast(tuple[str, bytes], future.result())
+    except Exception as error:  # of any kind, on another machine
+        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+    if data:
+        clip_file.write_bytes(data)
+        flush_file(clip_file)
+        leave_note(Staged.from_json(line), clip_file)
+    return line
+
+
+def _stamp(job: Job) -> str:
+    return file_stamp(job.path) if Path(job.path).is_file() else ""
+
+
+def sent_files(job: Job) -> dict[str, bytes]:
+    """What a worker has to read for a job: the file, and beside an AMC its skeletons, by name."""
+    file = Path(job.path)
+    if not file.is_file():
+        return {}
+    beside = sorted(file.parent.glob("*.[aA][sS][fF]")) if file.suffix.lower() == ".amc" else []
+    return {one.name: one.read_bytes() for one in (file, *beside)}
+
+
+def stage_bytes(job: Job, files: dict[str, bytes], stamp: str) -> tuple[str, bytes]:
+    """Stage one job on a worker; return the answer and the clip, both as they would have been written at home."""
+    from marey.io import load
+
+    with TemporaryDirectory() as folder:
+        try:
+            for name, data in files.items():
+                (Path(folder) / name).write_bytes(data)
+            motion = with_stored_contacts(
+                load(Path(folder) / Path(job.path).name, rate_hz=job.rate_hz, unit=job.unit)
+            )  # fmt: skip
+            if motion.source is not None:
+                motion = replace(motion, source=replace(motion.source, path=job.path))
+            clip = Path(folder) / "staged" / "clip.safetensors"
+            clip.parent.mkdir()
+            return stage_motion(motion, job, clip, stamp).to_json().decode(), clip.read_bytes()
+        except (MareyError, OSError) as error:
+            return json.dumps({"error": str(error).replace(folder, str(Path(job.path).parent))}), b""

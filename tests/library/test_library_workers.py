@@ -1,0 +1,71 @@
+"""Requests put to worker processes: answers in any order, a death costs one try."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from marey.library._workers import ask_workers, count_cores
+
+ECHO = """
+import json, os, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("die") and not os.path.exists(asked["die"]):
+        open(asked["die"], "w").close()
+        os._exit(1)
+    if asked.get("always"):
+        os._exit(1)
+    print(json.dumps({"pid": os.getpid(), "got": asked["n"]}), flush=True)
+"""
+
+
+@pytest.fixture
+def echo(tmp_path, monkeypatch):
+    """Name of a module that answers, dies once where it is told to, or always."""
+    (tmp_path / "echo_worker.py").write_text(ECHO, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return "echo_worker"
+
+
+def asked(**each: object) -> str:
+    return json.dumps(each)
+
+
+def test_every_request_is_answered_once(echo):
+    requests = [asked(n=n) for n in range(20)]
+    found = dict(ask_workers(echo, requests, 2))
+    assert sorted(found) == list(range(20))
+    assert all(json.loads(line)["got"] == n for n, line in found.items())
+    assert len({json.loads(line)["pid"] for line in found.values()}) <= 2
+
+
+def test_a_death_costs_one_try(echo, tmp_path):
+    requests = [asked(n=0), asked(n=1, die=str(tmp_path / "died")), asked(n=2)]
+    assert dict(ask_workers(echo, requests, 1, tries=1))[1] == ""
+    (tmp_path / "died").unlink()
+    found = dict(ask_workers(echo, requests, 1, tries=2))
+    assert json.loads(found[1])["got"] == 1
+    assert json.loads(found[0])["pid"] != json.loads(found[2])["pid"]
+
+
+def test_who_always_dies_gets_an_empty_answer_and_the_others_theirs(echo):
+    found = dict(ask_workers(echo, [asked(n=0, always=True), asked(n=1)], 1, tries=3))
+    assert found[0] == ""
+    assert json.loads(found[1])["got"] == 1
+
+
+def test_a_caller_that_stops_early_leaves_no_process(echo):
+    import os
+
+    answers = ask_workers(echo, [asked(n=n) for n in range(50)], 2)
+    pid = json.loads(next(answers)[1])["pid"]
+    answers.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_there_is_at_least_one_core():
+    assert count_cores() >= 1
