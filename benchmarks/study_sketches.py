@@ -124,8 +124,8 @@ def same_walk(runs: list[Run]) -> list[str]:
             continue
         own, theirs = _step_m(run), _step_m(other)
         lines.append(
-            f"A49 {sketch}: steps {theirs:.2f} m by the graph, {own:.2f} m optimised, {abs(theirs / own - 1.0):.0%} apart; "
-            f"first way {run.took_s / other.first_s:.0f}x sooner than the optimum of the other"
+            f"A49 {sketch}: steps {theirs:.2f} m by the graph, {own:.2f} m optimised ({abs(theirs / own - 1.0):.0%})"
+            f"; first way {run.took_s / other.first_s:.0f}x sooner than the optimum of the other"
         )
     return lines
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli._common import Json, print_json, progress_bar, remark
+from marey.cli._targets import check_targets, write_motion, write_strip
 
 if TYPE_CHECKING:
     from marey.pipeline import SynthesisResult
@@ -61,9 +62,11 @@ def synth(
         given |= {"engine": engine, "graph": graph, "workers": workers, "cluster": cluster, "suffix": suffix}
         _many(files, out, given, json=json)
         return
-    _check_targets(out, strip)
+    check_targets(out, strip)
     done = _made(files[0], engine, graph, model, given)
-    _write(done, out, strip, count)
+    assert done.motion is not None
+    write_motion(done.motion, out)
+    write_strip(done.motion, strip, count)
     if json:
         print_json({"sketch": sketches[0], "out": out, **done.to_json()})
     else:
@@ -116,32 +119,3 @@ def _many(files: list[str], out: str, options: dict[str, Any], *, json: bool) ->
             remark(f"{item.name}: {item.status}: {item.error}")
     if report.num_solved < len(report.items):
         raise typer.Exit(1)
-
-
-def _check_targets(out: str | None, strip: str | None) -> None:
-    """Refuse what could not be written before time is spent on it."""
-    from marey.io import WRITABLE_SUFFIXES
-    from marey.picture import PICTURE_SUFFIXES
-
-    for target, suffixes in ((out, WRITABLE_SUFFIXES), (strip, PICTURE_SUFFIXES)):
-        if target is None:
-            continue
-        if not Path(target).resolve().parent.is_dir():
-            raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
-        if Path(target).suffix.lower() not in suffixes:
-            raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
-
-
-def _write(done: SynthesisResult, out: str | None, strip: str | None, count: int) -> None:
-    motion = done.motion
-    assert motion is not None
-    if out is not None:
-        from marey.io import save
-
-        save(motion, out)
-        remark(f"wrote {out} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
-    if strip is not None:
-        from marey.picture import film_strip, save_image
-
-        save_image(film_strip(motion, count=count), strip)
-        remark(f"wrote {strip}")

@@ -10,6 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import Limb, solve_two_bone
 from marey.motion import Contacts, Motion, contact_positions, runs
+from marey.numerics import smoothstep
 from marey.skeleton import contact_points
 
 EASE_S: Final = 0.15  # [s] before the strike, over which the ankle leaves its way
@@ -63,7 +64,7 @@ def _flat(heel: BoolArray, toe: BoolArray) -> int:
 def _ease_in(shift: FloatArray, start: int, first: int) -> None:
     """Fade the shift of a landing foot in over the frames before, by a cubic step."""
     u = (np.arange(first, start) - first) / max(start - first, 1)
-    shift[first:start] = (u * u * (3.0 - 2.0 * u))[:, None] * shift[start]
+    shift[first:start] = smoothstep(u)[:, None] * shift[start]
 
 
 def still_contacts(motion: Motion) -> Contacts:

@@ -23,7 +23,7 @@ RISES_M: Final = (0.1, 0.45)  # [m] of the centre of mass
 FLIGHT_S: Final = 0.44
 TURNED_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
 FACING_DEG: Final = 20.0  # a walk begins and ends along its way, within this
-LIMIT_S: Final = 60.0  # [s] to solve
+LIMIT_S: Final = 120.0  # [s] to solve
 
 
 def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None) -> tuple[Motion, SpacetimeResult]:

@@ -26,6 +26,7 @@ SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
+WALKING: Final = ("speed_mps", "run", "style", "leg_length_m")  # options that "auto" leaves out for other engines
 LEVEL_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
@@ -138,7 +139,7 @@ def synthesize(
         rate_hz: frames per second of the motion.
         k: motions that the graph may blend, 1 or 2.
         epsilon: schedule of the search, falling; down to the best by default.
-        budget_s: time for the search of the graph, 10 s by default, or for the optimisation, 60 s.
+        budget_s: time for the search of the graph, 10 s by default, or for the optimisation, 120 s.
         refine: bring hands to what they pick up, to a millimetre.
         check: attach the validity report of physics.
         touch_up: move red stretches as little as needed so that a body could make them, where that keeps to the sketch.
@@ -155,8 +156,10 @@ def synthesize(
     if not (np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
     _check_level(sketch)
-    wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
+    if engine == "auto" and chosen != "locomotion":
+        options = {name: value for name, value in options.items() if name not in WALKING}
+    wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
     if chosen == "locomotion":
         made = _Made(SOLVED, chosen, _walked(sketch, model, rate_hz, options))
     elif chosen == "spacetime":
