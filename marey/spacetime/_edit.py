@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray
 from marey.dynamics import Body, ValidityReport
 from marey.motion import Contacts, Motion
-from marey.numerics import SolveStatus, SQPResult, solve_sqp
+from marey.numerics import SolveStatus, SQPResult
 from marey.spacetime._edit_goals import (
     Pin,
     PoseKey,
@@ -22,7 +22,7 @@ from marey.spacetime._edit_goals import (
     near_goals,
     pin_rows,
 )
-from marey.spacetime._repair import SPAN_S, TOLERANCE, Check, OnIteration, check_search
+from marey.spacetime._repair import SPAN_S, Check, OnIteration, check_search, smallest_displacement
 from marey.spacetime._repair_programme import DisplacementProgramme
 from marey.spacetime._repair_result import RepairResult, changes
 from marey.spacetime._repair_stage import Stage, Stretch, find_stretch
@@ -85,15 +85,7 @@ def edit_valid(
     stretch = find_stretch(motion, *around, span_s)
     before = check.report(motion)
     stage, programme = edit_programme(motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before)
-    answer = solve_sqp(
-        programme,
-        np.zeros(programme.num_variables),
-        max_iterations=max_iterations,
-        tolerance=TOLERANCE,
-        time_limit_s=time_limit_s,
-        on_iteration=on_iteration,
-        on_failure="return",
-    )
+    answer = smallest_displacement(programme, max_iterations, time_limit_s, on_iteration)
     displacement = programme.displacement(answer.x)
     edited = stage.motion(displacement)
     result = RepairResult(

@@ -14,6 +14,7 @@ from marey.dynamics import Body, ValidityReport, validity
 from marey.motion import Contacts, Motion, detect_contacts
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime._repair_level import set_down, touching
+from marey.spacetime._repair_programme import DisplacementProgramme
 from marey.spacetime._repair_result import RepairResult, changes
 from marey.spacetime._repair_stage import Stage, Stretch, find_stretch, near_faults
 
@@ -219,21 +220,28 @@ class _Search:
         stretch = near_faults(self.stretch, now.wrong(self.stretch))
         stage = Stage(now.motion, self.check.body, self.check.track, stretch, now.report)
         programme = stage.programme(friction=self.check.friction)
-        answer = solve_sqp(
-            programme,
-            np.zeros(programme.num_variables),
-            max_iterations=max_iterations,
-            tolerance=TOLERANCE,
-            time_limit_s=left,
-            on_iteration=on_iteration,
-            on_failure="return",
-        )
+        answer = smallest_displacement(programme, max_iterations, left, on_iteration)
         self.answers.append(answer)
         added = programme.displacement(answer.x)
         moved = stage.motion(added)
         is_further = now.displacement.shape == added.shape
         total = now.displacement + added if is_further else added
         self.last = _State(moved, self.check.report(moved), total)
+
+
+def smallest_displacement(
+    programme: DisplacementProgramme, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
+) -> SQPResult:
+    """The least that a clip must move, sought from where it is; the best so far if there is no end."""
+    return solve_sqp(
+        programme,
+        np.zeros(programme.num_variables),
+        max_iterations=max_iterations,
+        tolerance=TOLERANCE,
+        time_limit_s=time_limit_s,
+        on_iteration=on_iteration,
+        on_failure="return",
+    )
 
 
 def _advice(last: SQPResult | None, turned_rad: float, *, is_green: bool) -> str:
