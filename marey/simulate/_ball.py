@@ -112,12 +112,12 @@ def _ground_touches(ball: Ball, grounds: Sequence[Ground], d: int) -> list[_Touc
 
 
 def with_balls(
-    L: FloatArray, free_velocity: FloatArray, balls: Sequence[Ball], dt: float
+    U: FloatArray, free_velocity: FloatArray, balls: Sequence[Ball], dt: float
 ) -> tuple[FloatArray, FloatArray]:
     """Factor of the inertia and free velocity, with those of balls behind them."""
     d, size = len(free_velocity), len(free_velocity) + 3 * len(balls)
     factor, velocity = np.zeros((size, size)), np.empty(size)
-    factor[:d, :d], velocity[:d] = L, free_velocity
+    factor[:d, :d], velocity[:d] = U, free_velocity
     for n, ball in enumerate(balls):
         at = slice(d + 3 * n, d + 3 * n + 3)
         factor[at, at] = np.sqrt(ball.mass_kg) * np.eye(3)

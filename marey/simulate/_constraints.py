@@ -180,16 +180,16 @@ class Constrainer:
         from marey.simulate._solve_kernels import cholesky, solved
 
         memory = self.first_memory() if memory is None else memory
-        L = cholesky(inertia)
-        free = solved(L, rhs)
+        U = cholesky(inertia)
+        free = solved(U, rhs)
         gathered = self._gathered(here, wxyz, free, dt, memory)
         if memory.balls:
-            L, free, gathered = self._joined_by_balls(L, free, gathered, here, velocity, dt, memory.balls)
+            U, free, gathered = self._joined_by_balls(U, free, gathered, here, velocity, dt, memory.balls)
         rows, slots = gathered.rows, gathered.rows.slots
         start = np.where(slots >= 0, memory.warm[slots], 0.0)
-        found = solve_factored(L, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
+        found = solve_factored(U, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
         if self._limit_rows is not None:
-            gathered, found = self._within_limits(L, free, gathered, found, here, wxyz, dt)
+            gathered, found = self._within_limits(U, free, gathered, found, here, wxyz, dt)
             rows, slots = gathered.rows, gathered.rows.slots
         warm = np.zeros(len(memory.warm))
         warm[slots[slots >= 0]] = found.multipliers[slots >= 0]
@@ -255,7 +255,7 @@ class Constrainer:
 
     def _within_limits(
         self,
-        L: FloatArray,
+        U: FloatArray,
         free: FloatArray,
         gathered: _Gathered,
         found: Solution,
@@ -275,13 +275,13 @@ class Constrainer:
             gathered = gathered.joined(more)
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
             found = solve_factored(
-                L, free, gathered.rows, start=start, partners=gathered.partners, grips=gathered.grips
+                U, free, gathered.rows, start=start, partners=gathered.partners, grips=gathered.grips
             )
         return gathered, found
 
     def _joined_by_balls(
         self,
-        L: FloatArray,
+        U: FloatArray,
         free: FloatArray,
         gathered: _Gathered,
         here: Mechanics,
@@ -293,8 +293,8 @@ class Constrainer:
         hits = ball_rows(balls, self._solid, self.grounds, here, velocity, dt)
         rows = gathered.rows
         wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-        L, free = with_balls(L, free, balls, dt)
-        return L, free, gathered._replace(rows=replace(rows, J=wider)).joined(hits)
+        U, free = with_balls(U, free, balls, dt)
+        return U, free, gathered._replace(rows=replace(rows, J=wider)).joined(hits)
 
     def _remembered(
         self, here: Mechanics, gathered: _Gathered, found: Solution, dt: float, memory: Memory

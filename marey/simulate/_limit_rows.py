@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import numpy as np
@@ -34,9 +35,11 @@ class LimitRows:
                 "Fit the limits on clips of this skeleton",
             )
         self.limits = limits
-        is_ellipsoid = isinstance(limits, EllipsoidLimits)
-        self._tables = tuple(np.array(t) for t in cast(Any, limits).tables()) if is_ellipsoid else None
-        self._bounds = bounds_of(limits)
+        bounds = bounds_of(limits)
+        self._bounds = bounds
+        self._tables: tuple[FloatArray, ...] = () if bounds is None else cast(Any, bounds)[bounds.kind]
+        self._is_ellipsoid = isinstance(limits, EllipsoidLimits)
+        self._kernel = None if bounds is None else _kernel_of(bounds.kind)
 
     def rows(
         self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
@@ -44,7 +47,7 @@ class LimitRows:
         """Rows ``(m, d)``, bounds ``(m,)``, joints ``(m,)``, and logarithms ``(J, 3)`` for the next step."""
         from marey.simulate._limit_rows_kernels import distance_rows, ellipsoid_rows, turned_by
 
-        if self._tables is not None:
+        if self._is_ellipsoid:
             return ellipsoid_rows(wxyz, turns, *self._tables, logs, velocity, dt)
         both, omega = turned_by(wxyz, turns, velocity, dt)
         violation, gradient = self._checked(both)
@@ -68,10 +71,28 @@ class LimitRows:
         return distance_rows(turns, violation * broken, gradient, omega, dt)
 
     def _checked(self, wxyz: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self._bounds is None:  # a kind of the user's own
-            check = self.limits.check(SO3(wxyz))
-            return np.ascontiguousarray(check.violation), np.ascontiguousarray(check.gradient)
-        from marey.kinematics._limits_all_kernels import check_bounds
+        if self._kernel is not None:
+            _, violation, gradient = self._kernel(wxyz, *self._tables)
+            return violation, gradient
+        if self._bounds is not None:
+            from marey.kinematics._limits_all_kernels import check_bounds
 
-        _, violation, gradient = check_bounds(self._bounds, wxyz)
-        return violation, gradient
+            _, violation, gradient = check_bounds(self._bounds, wxyz)
+            return violation, gradient
+        check = self.limits.check(SO3(wxyz))  # a kind of the user's own
+        return np.ascontiguousarray(check.violation), np.ascontiguousarray(check.gradient)
+
+
+def _kernel_of(kind: int) -> Callable[..., tuple[FloatArray, FloatArray, FloatArray]] | None:
+    """Compiled check of a kind that takes its tables as they are; the way over all kinds costs more than the check."""
+    from marey.kinematics import _cones_kernels, _ellipsoids_kernels, _limits_field_kernels, _limits_kernels
+    from marey.kinematics._limits_tables import BOX, BUMPS, CONES, ELLIPSOIDS, EULER, REACH
+
+    return {
+        BOX: _limits_kernels.check_box,
+        EULER: _limits_kernels.check_euler_box,
+        CONES: _cones_kernels.check_cones,
+        REACH: _cones_kernels.check_reach,
+        ELLIPSOIDS: _ellipsoids_kernels.check_ellipsoids,
+        BUMPS: _limits_field_kernels.check_quaternion_field,
+    }.get(kind)

@@ -67,12 +67,12 @@ def solve_step(
         raise InputError("a step has entries that are not finite", "Check forces, targets and the length of the step")
     from marey.simulate._solve_kernels import cholesky, solved
 
-    L = cholesky(inertia)
-    return solve_factored(L, solved(L, rhs), rows, start=start, partners=partners, grips=grips)
+    U = cholesky(inertia)
+    return solve_factored(U, solved(U, rhs), rows, start=start, partners=partners, grips=grips)
 
 
 def solve_factored(
-    L: FloatArray,
+    U: FloatArray,
     free_velocity: FloatArray,
     rows: Rows,
     *,
@@ -80,7 +80,7 @@ def solve_factored(
     partners: IntArray | None = None,
     grips: FloatArray | None = None,
 ) -> Solution:
-    """As :func:`solve_step`, from the lower factor of the inertia and the velocity without rows."""
+    """As :func:`solve_step`, from the upper factor of the inertia and the velocity without rows."""
     from marey.simulate._solve_kernels import constrained_velocity
 
     count = len(rows)
@@ -90,12 +90,12 @@ def solve_factored(
     ends = (rows.J, rows.b, rows.lower, rows.upper, who, hold)
     hard = np.full(count, HARD)
     velocity, x, missed, changes, passes = constrained_velocity(
-        L, free_velocity, *ends, hard, guess, TOLERANCE, MAX_PASSES
+        U, free_velocity, *ends, hard, guess, TOLERANCE, MAX_PASSES
     )
     relaxed: tuple[str, ...] = ()
     if missed.max(initial=0.0) > CONFLICT * max(1.0, float(np.abs(rows.b).max(initial=0.0))):
         velocity, x, missed, more, passes = constrained_velocity(
-            L, free_velocity, *ends, _softer(rows.priorities), np.zeros(count), TOLERANCE, MAX_PASSES
+            U, free_velocity, *ends, _softer(rows.priorities), np.zeros(count), TOLERANCE, MAX_PASSES
         )
         changes += more
         relaxed = tuple(dict.fromkeys(rows.names[i] for i in np.flatnonzero(missed > REPORTED)))

@@ -23,48 +23,62 @@ PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
 @kernel
 def cholesky(matrix: FloatArray) -> FloatArray:
-    """Lower factor of a positive definite matrix; pivots are kept above rounding."""
+    """Upper factor U of a positive definite matrix, :math:`M = U^T U`; pivots are kept above rounding."""
     n = matrix.shape[0]
-    L = np.zeros((n, n))
+    U = np.zeros((n, n))
     for i in range(n):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= L[i, k] * L[j, k]
-            if i == j:
-                L[i, i] = sqrt(max(total, PIVOT_PART * abs(matrix[i, i]) + 1e-300))
-            else:
-                L[i, j] = total / L[j, j]
-    return L
+        for j in range(i, n):
+            U[i, j] = matrix[i, j]
+    for k in range(n):
+        pivot = sqrt(max(U[k, k], PIVOT_PART * abs(matrix[k, k]) + 1e-300))
+        U[k, k] = pivot
+        for j in range(k + 1, n):
+            U[k, j] /= pivot
+        for i in range(k + 1, n):
+            f = U[k, i]
+            if f != 0.0:
+                for j in range(i, n):
+                    U[i, j] -= f * U[k, j]
+    return U
 
 
 @kernel
-def solved(L: FloatArray, y: FloatArray) -> FloatArray:
-    """Solution of L L^T x = y."""
-    x = y.copy()
-    n = L.shape[0]
+def _lower(U: FloatArray, y: FloatArray) -> None:
+    """Solve U^T x = y in place."""
+    n = U.shape[0]
     for i in range(n):
-        for k in range(i):
-            x[i] -= L[i, k] * x[k]
-        x[i] /= L[i, i]
-    for i in range(n - 1, -1, -1):
-        x[i] /= L[i, i]
-        for k in range(i):
-            x[k] -= L[i, k] * x[i]
+        if y[i] != 0.0:
+            f = y[i] / U[i, i]
+            y[i] = f
+            for k in range(i + 1, n):
+                y[k] -= f * U[i, k]
+
+
+@kernel
+def _raise(U: FloatArray, y: FloatArray) -> None:
+    """Solve U x = y in place."""
+    for i in range(U.shape[0] - 1, -1, -1):
+        total = y[i]
+        for k in range(i + 1, U.shape[0]):
+            total -= U[i, k] * y[k]
+        y[i] = total / U[i, i]
+
+
+@kernel
+def solved(U: FloatArray, y: FloatArray) -> FloatArray:
+    """Solution of U^T U x = y."""
+    x = y.copy()
+    _lower(U, x)
+    _raise(U, x)
     return x
 
 
 @kernel
-def lowered(L: FloatArray, rows: FloatArray) -> FloatArray:
-    """Rows ``(m, d)`` of :math:`(L^{-1} J^T)^T`."""
+def lowered(U: FloatArray, rows: FloatArray) -> FloatArray:
+    """Rows ``(m, d)`` of :math:`(U^{-T} J^T)^T`."""
     out = rows.copy()
-    m, n = rows.shape
-    for r in range(m):
-        for i in range(n):
-            total = out[r, i]
-            for k in range(i):
-                total -= L[i, k] * out[r, k]
-            out[r, i] = total / L[i, i]
+    for r in range(rows.shape[0]):
+        _lower(U, out[r])
     return out
 
 
@@ -265,26 +279,35 @@ def bounded_programme(
 
 @kernel
 def dual_system(
-    L: FloatArray, rows: FloatArray, bounds: FloatArray, free_velocity: FloatArray
+    U: FloatArray, rows: FloatArray, bounds: FloatArray, free_velocity: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Rows in the metric of M ``(m, d)``, :math:`J M^{-1} J^T` ``(m, m)`` and :math:`b - J v_{free}` ``(m,)``."""
-    W = lowered(L, rows)
-    return W, W @ W.T, bounds - rows @ free_velocity
+    W = lowered(U, rows)
+    m, d = rows.shape
+    A, columns, r = np.zeros((m, m)), np.ascontiguousarray(W.T), bounds.copy()
+    for i in range(m):
+        for k in range(d):
+            r[i] -= rows[i, k] * free_velocity[k]
+            f = W[i, k]
+            if f != 0.0:
+                for j in range(i + 1):  # plain loops: so small a product does not pay for threads
+                    A[i, j] += f * columns[k, j]
+    for i in range(m):
+        for j in range(i):
+            A[j, i] = A[i, j]
+    return W, A, r
 
 
 @kernel
-def regained(L: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatArray) -> FloatArray:
-    r"""Velocity :math:`v_{free} + L^{-T} W^T \lambda`."""
-    d = L.shape[0]
+def regained(U: FloatArray, free_velocity: FloatArray, W: FloatArray, x: FloatArray) -> FloatArray:
+    r"""Velocity :math:`v_{free} + U^{-1} W^T \lambda`."""
+    d = U.shape[0]
     y = np.zeros(d)
     for i in range(x.shape[0]):
         if x[i] != 0.0:
             for k in range(d):
                 y[k] += W[i, k] * x[i]
-    for i in range(d - 1, -1, -1):
-        y[i] /= L[i, i]
-        for k in range(i):
-            y[k] -= L[i, k] * y[i]
+    _raise(U, y)
     return free_velocity + y
 
 
@@ -299,7 +322,7 @@ def _drop_loose(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArr
 
 @kernel
 def constrained_velocity(
-    L: FloatArray,
+    U: FloatArray,
     free_velocity: FloatArray,
     J: FloatArray,
     b: FloatArray,
@@ -315,7 +338,7 @@ def constrained_velocity(
     """Velocity ``(d,)``, multipliers ``(m,)``, how far each row is missed ``(m,)``, changes and passes.
 
     Args:
-        L: lower factor of the inertia ``(d, d)``.
+        U: upper factor of the inertia ``(d, d)``.
         free_velocity: velocity without any row ``(d,)``.
         J: rows ``(m, d)``.
         b: their bounds ``(m,)``.
@@ -328,7 +351,7 @@ def constrained_velocity(
         tolerance: [m/s] rows may be missed by this, relative to the largest right-hand side above one.
         max_passes: of normal and tangential impulses in turn.
     """
-    W, A, r = dual_system(L, J, b, free_velocity)
+    W, A, r = dual_system(U, J, b, free_velocity)
     m = r.shape[0]
     size = 1.0
     for i in range(m):
@@ -353,7 +376,7 @@ def constrained_velocity(
         if moved <= 1e-6 * greatest:
             break
     missed = np.zeros(m)
-    velocity = regained(L, free_velocity, W, x)
+    velocity = regained(U, free_velocity, W, x)
     for i in range(m):
         gap = b[i]
         for k in range(velocity.shape[0]):
