@@ -72,7 +72,7 @@ def still_contacts(motion: Motion) -> Contacts:
     assert motion.contacts is not None
     names, active = motion.contacts.names, motion.contacts.active.copy()
     points = contact_positions(motion)[:, [contact_points(motion.skeleton).index(name) for name in names]]
-    moved = 1000.0 * np.linalg.norm(np.diff(points[:, :, [0, 2]], axis=0), axis=-1)
+    moved = 1000.0 * np.linalg.norm(np.diff(points, axis=0), axis=-1)
     for k in range(len(names)):
         for start, stop in runs(motion.contacts.active[:, k]):
             still = np.flatnonzero(moved[start : stop - 1, k] <= SLIDE_MM)

@@ -21,9 +21,9 @@ PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
 LONGEST_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
 LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
 QUICKNESS: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
-CREEPING: Final = 1.2  # times the duration of an even braking: a longer stop ends in tiny steps
+CREEPING: Final = 1.3  # times the duration of an even braking: a longer stop ends in tiny steps
 GENTLE: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
-LOOK_M: Final = 0.3  # [m] beside what an easy stop takes: from here on profiles are looked for; sooner, a stop creeps
+LOOK_M: Final = 1.6  # [m] beside what an easy stop takes: from here on profiles are looked for
 NEAR_M: Final = 1.5  # [m] from a goal any profile is taken
 RUN_UP_M: Final = 8.0  # [m] before a jump the run-up is planned
 STRAIGHT_RAD: Final = 0.03
@@ -64,6 +64,8 @@ class Guide:
         run: 0 walks, 1 runs.
         along_m: where the walker is on the way.
         slowest_mps: curves are not taken slower than this.
+        look_m: beside what an easy stop takes: from here on a stop is planned. Farther off more steps can be chosen to
+            end it with, nearer by it is brisker.
     """
 
     def __init__(
@@ -75,11 +77,12 @@ class Guide:
         run: float = 0.0,
         along_m: float = 0.0,
         slowest_mps: float = 0.0,
+        look_m: float = LOOK_M,
     ) -> None:
         self.way, self.goals = way, list(goals)
         self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
         self.is_done = False
-        self._slowest = slowest_mps
+        self._slowest, self._look_m = slowest_mps, look_m
         self._acceleration = max(ACCELERATION, QUICKNESS * speed_mps)
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
@@ -183,7 +186,7 @@ class Guide:
             return True  # the profile in use ends exactly: looking again would only disturb
         left, now = goal.along_m - self.along_m, engine.parameters
         braking = 0.7 * self._acceleration
-        if left > now.speed**2 / (2.0 * braking) + LOOK_M and left > NEAR_M:
+        if left > now.speed**2 / (2.0 * braking) + self._look_m and left > NEAR_M:
             return False
         left = max(left, 0.02)
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
