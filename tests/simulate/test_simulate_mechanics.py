@@ -76,7 +76,7 @@ def differences(f: Callable[[FloatArray], FloatArray | float], size: int, step: 
 
 
 def pinocchio_figure(body: Body) -> tuple[pin.Model, list[int]]:
-    """The body as a free root with balls for joints, depth first as Pinocchio needs it; and its numbers of our joints."""
+    """The body as a free root with balls for joints, depth first as Pinocchio needs it; and the numbers it gives."""
     model = pin.Model()
     model.gravity.linear = np.zeros(3)
     numbers = [0] * body.skeleton.num_joints
