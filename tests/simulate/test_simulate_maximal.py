@@ -94,7 +94,8 @@ def test_velocities_of_segments_are_taken_over(walk):
     state = simulator.reset(walk[0], linear=np.tile([1.0, 0.0, 0.0], (count, 1)))
     assert state.linear.shape == (count, 3)
     simulator.step(0.1)
-    np.testing.assert_allclose(simulator.pose.root_position, walk[0].root_position + [0.1, 0.0, 0.0], atol=1e-12)
+    ahead = walk[0].root_position + np.array([0.1, 0.0, 0.0])
+    np.testing.assert_allclose(simulator.pose.root_position, ahead, atol=1e-12)
     np.testing.assert_allclose(simulator.pose.rotations.wxyz, walk[0].rotations.wxyz, atol=1e-12)
 
 

@@ -15,7 +15,7 @@ from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PGA
 from marey.simulate import DAMPINGS, INTEGRATORS, Ball, Ground, PointForce, Simulator, State
-from marey.skeleton import Pose, t_pose
+from marey.skeleton import Pose, Skeleton, t_pose
 
 WALK = samples.walk()
 BODY = Body.from_motion(WALK)
@@ -206,10 +206,8 @@ def test_bad_settings_are_refused():
         Simulator(BODY, MODEL, gravity=(0.0, np.inf, 0.0))
     with pytest.raises(InputError, match="velocity"):
         Simulator(BODY, MODEL).reset(velocity=np.zeros(3))
+    two = Skeleton(("a", "b"), np.array([-1, 0]), np.zeros((2, 3)))
     with pytest.raises(InputError, match="other joints"):
-        from marey.skeleton import Skeleton
-
-        two = Skeleton(("a", "b"), np.array([-1, 0]), np.zeros((2, 3)))
         Simulator(BODY, MODEL).reset(Pose(two, np.zeros(3), SO3.identity(2)))
 
 
