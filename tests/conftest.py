@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from hypothesis import settings
 
 settings.register_profile("marey", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("marey")
+gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
 
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
 
@@ -28,6 +30,8 @@ LONG_FILES = (  # begun first, so that no worker waits for another at the end
     "test_repair",
     "test_compression_captured",
     "test_validity_captured",
+    "test_examples",
+    "test_pipeline_batch",
 )
 
 
