@@ -152,7 +152,9 @@ class Constrainer:
         memory: Memory | None = None,
     ) -> Rows:
         """Rows of a step that is expected to have about this velocity ``(d,)``; balls come as a surprise."""
-        return self._gathered(here, wxyz, velocity, dt, self.first_memory() if memory is None else memory).rows
+        return self._gathered(
+            here, wxyz, velocity, velocity, dt, self.first_memory() if memory is None else memory
+        ).rows
 
     def solve(
         self,
@@ -182,7 +184,7 @@ class Constrainer:
         memory = self.first_memory() if memory is None else memory
         U = cholesky(inertia)
         free = solved(U, rhs)
-        gathered = self._gathered(here, wxyz, free, dt, memory)
+        gathered = self._gathered(here, wxyz, free, velocity, dt, memory)
         if memory.balls:
             U, free, gathered = self._joined_by_balls(U, free, gathered, here, velocity, dt, memory.balls)
         rows, slots = gathered.rows, gathered.rows.slots
@@ -206,10 +208,16 @@ class Constrainer:
         )
 
     def _gathered(
-        self, here: Mechanics, wxyz: FloatArray, expected: FloatArray, dt: float, memory: Memory
+        self,
+        here: Mechanics,
+        wxyz: FloatArray,
+        expected: FloatArray,
+        velocity: FloatArray,
+        dt: float,
+        memory: Memory,
     ) -> _Gathered:
-        """All rows of a step that is expected to have about this velocity."""
-        near, contact_part, partners = self._contact_rows(here, expected, dt, memory)
+        """All rows of a step from a velocity, expected to come to about another."""
+        near, contact_part, partners = self._contact_rows(here, expected, velocity, dt, memory)
         parts, logs = [contact_part], memory.logs
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(wxyz, here.turns, memory.logs, expected, dt)
@@ -223,7 +231,7 @@ class Constrainer:
         return _Gathered(rows, partners, grips, near, logs)
 
     def _contact_rows(
-        self, here: Mechanics, expected: FloatArray, dt: float, memory: Memory
+        self, here: Mechanics, expected: FloatArray, velocity: FloatArray, dt: float, memory: Memory
     ) -> tuple[_Near, Rows, IntArray]:
         from marey.simulate._rows_kernels import contact_rows, near_contacts
 
@@ -235,7 +243,7 @@ class Constrainer:
         near = _Near(which, gaps, arms, speeds, places)
         told = (memory.anchors, memory.anchored, memory.pushes)
         J, b, lower, upper, directions, owners, slots, partners = contact_rows(
-            *columns, places, self.spheres, self._planes, which, gaps, arms, speeds, *told, dt
+            *columns, places, self.spheres, self._planes, which, gaps, arms, speeds, *told, velocity, dt
         )
         priorities = np.full(len(b), CONTACT_PRIORITY)
         names = Names(self._slot_names, slots)

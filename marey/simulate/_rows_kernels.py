@@ -19,7 +19,7 @@ SLOTS = 9  # rows that a contact can have: normal and up to eight facets, or two
 NEAR_M = 0.02  # [m] points nearer than this get a row, and those that could come to the ground within the step
 TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
 RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
-SLIP_PART = 2.0  # [-] friction takes less slip than this many times mu times the normal speed that a contact stops
+SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
 
 
 @kernel
@@ -123,11 +123,15 @@ def contact_rows(
     anchors: FloatArray,
     anchored: BoolArray,
     pushes: FloatArray,
+    velocity: FloatArray,
     dt: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray, IntArray, IntArray]:
     """Rows, bounds, ends of multipliers, directions, owners, slots and partners of all near contacts.
 
     A partner is the row of the normal impulse that bounds a tangential one (staggered friction); -1 for none.
+
+    The rows of a cone alone would lift what slides by mu times its speed. A contact that slid before the step, at
+    ``velocity``, and would slide on without friction keeps most of that slip for sure: that much is allowed for.
     """
     most, d = which.shape[0] * SLOTS, angular.shape[2]
     J, b, lower, upper = np.empty((most, d)), np.empty(most), np.zeros(most), np.full(most, np.inf)
@@ -145,7 +149,12 @@ def contact_rows(
         slip = tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes)
         for r in range(3):
             pull[r] = planes.gammas[p] * (anchors[p, s, r] - places[c, r]) / dt if anchored[p, s] else 0.0
-        kept = max(0.0, slip - SLIP_PART * mu * max(0.0, approach - fall)) if touches and mode == COULOMB else 0.0
+        kept = 0.0
+        if touches and mode == COULOMB:
+            x, y, z = velocity_of(angular, linear, j, arms[c], velocity)
+            was = n[0] * x + n[1] * y + n[2] * z
+            before = sqrt(max(0.0, x * x + y * y + z * z - was * was))
+            kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, approach - fall))
         if not touches or mode != COULOMB or kept > 0.0:
             directions[count], b[count], owners[count], slots[count] = n, approach, c, base
             count += 1

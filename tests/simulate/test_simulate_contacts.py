@@ -65,7 +65,7 @@ def test_a_figure_at_rest_is_carried_by_its_weight_and_nothing_else(
         simulator.step(H)
     contacts = simulator.contacts
     assert contacts is not None
-    np.testing.assert_allclose(contacts.forces.sum(axis=0), [0.0, 70.0 * GRAVITY, 0.0], atol=0.5)
+    np.testing.assert_allclose(contacts.forces.sum(axis=0), [0.0, 70.0 * GRAVITY, 0.0], atol=2.0)
     push = contacts.impulses[:, 1]
     assert (push >= -1e-12).all()
     side = np.linalg.norm(contacts.impulses[:, [0, 2]], axis=1)
