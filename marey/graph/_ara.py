@@ -10,14 +10,17 @@ from marey.base import BoolArray, FloatArray, IntArray
 
 EMPTY: Final = -1
 OPEN, CLOSED, INCONSISTENT = 1, 2, 3  # status of a search state; 0 is neither
-REACH, PICK, JUMP = 0, 1, 2  # kinds of constraints
+REACH, PICK, JUMP, STEP = 0, 1, 2, 3  # kinds of constraints
 RUNNING, DONE, FULL = 0, 1, 2  # what a run of the search returns
 STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entries of Memory.counts
 KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
 X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
 KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)  # Goals.rows()
+HEADING_TOL: Final = 0.26  # [rad] 15 degrees
+BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
 NO_PIN: Final = np.full((1, 2), np.nan)
+NO_TURNS: Final = np.zeros((0, 0, 0))
 
 
 class Roads(NamedTuple):
@@ -51,12 +54,12 @@ class World2D(NamedTuple):
 class Goals(NamedTuple):
     """L constraints in order; the last is the goal."""
 
-    kind: IntArray  # (L,) REACH, PICK, JUMP
+    kind: IntArray  # (L,) REACH, PICK, JUMP, STEP
     place: FloatArray  # (L, 3) [m] x, height, z
-    heading: FloatArray  # (L,) [rad]; NaN: any
+    heading: FloatArray  # (L,) [rad]; NaN: any. Of a jump or step: in which a river is crossed
     tolerance: FloatArray  # (L,) [m]
     hands: IntArray  # (L,) bits: 1 left, 2 right
-    length: FloatArray  # (L,) [m] shortest flight of a jump
+    length: FloatArray  # (L,) [m] shortest flight of a jump, least way from plant to plant of a step
     rise: FloatArray  # (L,) [m] least rise of a jump
     stop: BoolArray  # (L,) whether it is met standing only
     pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
@@ -78,10 +81,11 @@ class Goals(NamedTuple):
 
 
 class Terms(NamedTuple):
-    r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`."""
+    r"""An estimate of the cost left, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; one may know directions."""
 
     rate: FloatArray  # (R,) cost per metre
     base: FloatArray  # (R, L, N) cost
+    turned: FloatArray = NO_TURNS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
 
 
 class Memory(NamedTuple):

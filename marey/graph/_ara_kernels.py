@@ -17,6 +17,7 @@ from marey.graph._ara import (
     GOAL_X,
     GOAL_Z,
     HANDS,
+    HEADING,
     HEAP,
     INCONSISTENT,
     JUMP,
@@ -33,6 +34,7 @@ from marey.graph._ara import (
     SLOT,
     STATES,
     STATUS,
+    STEP,
     TOLERANCE,
     VIOLATIONS,
     YAW,
@@ -45,7 +47,16 @@ from marey.graph._ara import (
     X,
     Z,
 )
-from marey.graph._ara_world_kernels import can_stand, estimate, is_jumped, is_picked, is_reached, is_way_free, wrapped
+from marey.graph._ara_world_kernels import (
+    can_stand,
+    estimate,
+    is_crossed,
+    is_jumped,
+    is_picked,
+    is_reached,
+    is_way_free,
+    wrapped,
+)
 from marey.graph._heap_kernels import pop, push
 
 CELLS = np.array([0.1, 0.05, 0.02])  # [m] places in one cell are the same place: on the way, near a pick, a tight one
@@ -167,6 +178,7 @@ def expand(
     flight, event, hand, root, feet = roads.flight, roads.event, roads.hand, roads.root, roads.feet
     table, whole, real, counts = memory.table, memory.whole, memory.real, memory.counts
     free, firm, distance, rate, base = world.free, world.stand, world.distance, terms.rate, terms.base
+    turned = terms.turned
     node, met, last = int(whole[s, NODE]), int(whole[s, MET]), len(wishes)
     x, z, yaw, own = real[s, X], real[s, Z], real[s, YAW], real[s, H]
     c, si, wish, after = np.cos(yaw), np.sin(yaw), wishes[met], np.empty(3)
@@ -186,6 +198,9 @@ def expand(
             hit = is_picked(wish, event, hand, t, nx, nz, nc, ns, rx, rz)
         elif wish[KIND] == JUMP:
             hit = is_jumped(wish, flight, path, e, x, z, c, si)
+            hit = hit and (np.isnan(wish[HEADING]) or is_crossed(wish, x, z, nx, nz))
+        elif wish[KIND] == STEP:
+            hit = is_crossed(wish, x, z, nx, nz)
         else:
             hit = is_reached(wish, roads.stands[t], rx, rz, nyaw + root[t, 2])
         if apart[e] and not hit:
@@ -200,7 +215,7 @@ def expand(
         if not is_way_free(path, free, grid, e, x, z, c, si):
             note_blocked(memory.blocked, counts, s, e)
             continue
-        h = 0.0 if now == last else estimate(distance, grid, rate, base, t, now, rx, rz)
+        h = 0.0 if now == last else estimate(distance, grid, rate, base, turned, t, now, rx, rz, nyaw)
         if own > cost[e] + h + CONSISTENT:
             counts[VIOLATIONS] += 1
         if not reached + h < upper:
@@ -253,7 +268,7 @@ def begin(
     c, si = np.cos(place[2]), np.sin(place[2])
     rx, rz = roads.root[node, 0], roads.root[node, 1]
     x, z = place[0] + c * rx + si * rz, place[1] - si * rx + c * rz
-    h = estimate(world.distance, grid, terms.rate, terms.base, node, met, x, z)
+    h = estimate(world.distance, grid, terms.rate, terms.base, terms.turned, node, met, x, z, wrapped(place[2]))
     if not np.isfinite(h) or not can_stand(roads.feet, world.stand, grid, node, place[0], place[1], c, si):
         return False
     return add_open(memory, -2 - int(memory.counts[STATES]), node, met, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
@@ -294,7 +309,11 @@ def offer(
     hit = wish[KIND] == PICK and is_picked(wish, roads.event, roads.hand, t, nx, nz, nc, ns, rx, rz)
     hit = hit or (wish[KIND] == REACH and is_reached(wish, roads.stands[t], rx, rz, nyaw + roads.root[t, 2]))
     now = met + 1 if hit else met
-    h = 0.0 if now == last else estimate(world.distance, grid, terms.rate, terms.base, t, now, rx, rz)
+    h = (
+        0.0
+        if now == last
+        else estimate(world.distance, grid, terms.rate, terms.base, terms.turned, t, now, rx, rz, nyaw)
+    )
     if not np.isfinite(h):
         return False
     key = key_of(grid, fineness(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)

@@ -10,11 +10,13 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.graph._ara import (
+    BIN_SHIFT,
     GOAL_X,
     GOAL_Y,
     GOAL_Z,
     HANDS,
     HEADING,
+    HEADING_TOL,
     LENGTH,
     PIN_X,
     PIN_Z,
@@ -22,8 +24,6 @@ from marey.graph._ara import (
     STOP,
     TOLERANCE,
 )
-
-HEADING_TOL = 0.26  # [rad] 15 degrees
 
 
 @kernel
@@ -57,8 +57,9 @@ def way_left(distance: FloatArray, grid: FloatArray, layer: int, x: float, z: fl
 
 @kernel
 def estimate(
-    distance: FloatArray, grid: FloatArray, rate: FloatArray, base: FloatArray, node: int, met: int, x: float, z: float
-) -> float:
+    distance: FloatArray, grid: FloatArray, rate: FloatArray, base: FloatArray, turned: FloatArray, node: int, met: int,
+    x: float, z: float, yaw: float,
+) -> float:  # fmt: skip
     r"""Lower bound of the cost to the end, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; inf: no way."""
     way = way_left(distance, grid, met, x, z)
     if not np.isfinite(way):
@@ -66,6 +67,10 @@ def estimate(
     best = 0.0
     for r in range(len(rate)):
         best = max(best, rate[r] * way + base[r, met, node])
+    turns = turned.shape[2]
+    if turns > 0:
+        turn = int((yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
+        best = max(best, rate[-1] * way + turned[met, node, turn])
     return best
 
 
@@ -125,6 +130,19 @@ def is_jumped(
     gx, gz = wish[GOAL_X] - ax, wish[GOAL_Z] - az
     t = min(max((gx * ux + gz * uz) / max(ux * ux + uz * uz, 1e-12), 0.0), 1.0)
     return bool(np.hypot(gx - t * ux, gz - t * uz) <= wish[TOLERANCE])
+
+
+@kernel
+def is_crossed(wish: FloatArray, x: float, z: float, nx: float, nz: float) -> bool:
+    """Whether a plant and the next are on both sides of a river, and the way between them passes near the place."""
+    s, c = np.sin(wish[HEADING]), np.cos(wish[HEADING])
+    before = s * (x - wish[GOAL_X]) + c * (z - wish[GOAL_Z])
+    after = s * (nx - wish[GOAL_X]) + c * (nz - wish[GOAL_Z])
+    if before >= 0.0 or after <= 0.0:
+        return False
+    t = before / (before - after)
+    dx, dz = x + t * (nx - x) - wish[GOAL_X], z + t * (nz - z) - wish[GOAL_Z]
+    return bool(dx * dx + dz * dz <= wish[TOLERANCE] ** 2)
 
 
 @kernel

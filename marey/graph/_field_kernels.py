@@ -7,25 +7,24 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.graph._heap_kernels import pop, push
 
-STEPS = np.array(
-    [
-        *((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)),
-        *((1, 2), (2, 1), (-1, 2), (-2, 1), (1, -2), (2, -1), (-1, -2), (-2, -1)),
-    ]
-)
-"""Moves to sixteen neighbours; ways along them are at most 1 / cos(atan(1/2) / 2) = 1.0276 times as long."""
+SIDES = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
+LEAPS = ((1, 2), (1, 3), (2, 3), (1, 4))
+SIGNS = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+STEPS = np.array([*SIDES, *((p * i, q * j) for a, b in LEAPS for i, j in ((a, b), (b, a)) for p, q in SIGNS)])
+"""Moves to forty neighbours; ways along them are at most 1 / cos(atan(1/4) / 2) = 1.0076 times as long."""
 
 
 @kernel
 def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> FloatArray:
-    """Length ``(H, W)`` in cells of the shortest way over sixteen neighbours to where ``start`` is finite, plus that.
+    """Length ``(H, W)`` in cells of the shortest way over the neighbours to where ``start`` is finite, plus that.
 
-    Ways lead from free cell to free cell; a knight's move may pass a corner, so that no way is overestimated. Infinite
+    Ways lead from free cell to free cell; longer moves may pass a corner, so that no way is overestimated. Infinite
     where there is no way.
     """
     height, width = free.shape
     distance = np.full((height, width), np.inf)
-    heap, keys = np.empty(16 * height * width + 16, dtype=np.int64), np.empty(16 * height * width + 16)
+    room = len(steps) * height * width + len(steps)
+    heap, keys = np.empty(room, dtype=np.int64), np.empty(room)
     size = 0
     for row in range(height):
         for column in range(width):

@@ -18,7 +18,7 @@ MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
 KEEP_M: Final = 0.04  # [m] that the root keeps from the edge of its corridor: cells are coarse, joints are smoothed
 WIDER: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
 FOOT_M: Final = 0.09  # [m] half a foot: plants keep this far from water
-SHORTER: Final = 0.973  # [-] ways over sixteen neighbours are up to 1 / this times as long as straight ones
+SHORTER: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)

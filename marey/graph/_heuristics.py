@@ -12,12 +12,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError
-from marey.graph._ara import JUMP, PICK, Goals, Roads, Terms
+from marey.graph._ara import BIN_SHIFT, HEADING_TOL, JUMP, PICK, REACH, STEP, Goals, Roads, Terms
 from marey.graph._ground import CELL_M, Ground
 
 HEURISTICS: Final = ("euclid", "2d", "graph", "combined", "cycle", "unrepaired")
-SHARES: Final = (0.0, 0.6, 0.97)  # of the rate of the cheapest cycle, at which potentials are taken
+SHARES: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
 ZIGZAG: Final = float(np.sqrt(2.0))  # [-] slope of an interpolant of values that differ by their distance at most
+TURN_BINS: Final = 60  # directions that a bound tells apart
+MAX_SWEEPS: Final = 2000
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
 PICKS: Final = (1, 2)
 
@@ -78,19 +80,30 @@ def meeting_edges(roads: Roads, goals: Goals, layer: int) -> BoolArray:
     if goals.kind[layer] == JUMP:
         long = (roads.flight[:, 0] >= goals.length[layer]) & (roads.flight[:, 1] >= goals.rise[layer])
         return (roads.flight[:, 0] > 0.0) & long
+    if goals.kind[layer] == STEP:
+        return np.linalg.norm(roads.delta[:, :2], axis=1) >= goals.length[layer]
     if goals.kind[layer] == PICK:
         low = np.abs(roads.hand[:, 1] - goals.place[layer, 1]) <= goals.tolerance[layer]
         wanted = np.isin(roads.event, [e for e in PICKS if e & goals.hands[layer]]) & low
-        return wanted[t]
+        return (wanted & _is_pinned(roads, goals, layer))[t]
     return roads.stands[t] if goals.stop[layer] else np.ones(len(t), dtype=bool)
+
+
+def _is_pinned(roads: Roads, goals: Goals, layer: int) -> BoolArray:
+    """States ``(N,)`` whose hand is as far from the root as the object is from where the root is pinned, if it is."""
+    away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
+    own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
+    return np.isnan(away) | (np.abs(own - away) <= 2.0 * goals.tolerance[layer])
 
 
 def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> float:
     """How far [m] the root can be from a constraint when an edge has met it."""
-    if not meets.any() or (goals.kind[layer] not in (PICK, JUMP)):
+    if not meets.any() or goals.kind[layer] not in (PICK, JUMP, STEP):
         return float(goals.tolerance[layer])
     t = roads.target[meets]
-    if goals.kind[layer] == PICK:
+    if goals.kind[layer] == STEP:
+        own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
+    elif goals.kind[layer] == PICK:
         own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
     else:
         path, delta, root = roads.path[meets], roads.delta[meets], roads.root[t]
@@ -119,7 +132,8 @@ def lay_out(roads: Roads, goals: Goals, ground: Ground) -> Layers:
     for layer in range(count - 1, -1, -1):
         disk = ground.disk(goals.place[layer][[0, 2]], reach[layer] + REACH_CELLS * CELL_M) & ground.wide
         nearest[layer] = float(rest[disk].min(initial=np.inf))
-        distance[layer] = rest = ground.distances(np.where(disk, rest, np.inf))
+        rest = np.maximum(ground.distances(np.where(disk, rest, np.inf)), rest)  # what is left after it is left before
+        distance[layer] = rest
     return Layers(meets, reach, distance, nearest)
 
 
@@ -200,6 +214,46 @@ def _cycle_terms(roads: Roads, rates: Rates, layers: Layers) -> Terms:
             after, _ = potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
             base[r, layer] = after
     return Terms(rate, base)
+
+
+def with_turns(roads: Roads, rates: Rates, goals: Goals, layers: Layers, terms: Terms) -> Terms:
+    """Terms of "cycle" that know how the anchor is turned: what turning to the wanted directions costs, too.
+
+    Directions are told apart in bins; an edge may lead to the two bins in which its turn can end, so that the bound is
+    below what it stands for.
+    """
+    from marey.graph._heuristics_kernels import potentials
+
+    states, width = len(roads.first) - 1, 2.0 * np.pi / TURN_BINS
+    bins = np.arange(TURN_BINS)
+    exact = roads.delta[:, 2] / width
+    low = np.floor(exact + 1e-9).astype(np.int64)
+    high = np.ceil(exact - 1e-9).astype(np.int64)
+    source = np.repeat(np.arange(states), np.diff(roads.first))
+    edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
+    turn = np.concatenate([low, high[high > low]])
+    start = (source[edge][:, None] * TURN_BINS + bins).ravel()
+    order = np.argsort(start, kind="stable")
+    end = (bins + turn[:, None]) % TURN_BINS
+    target = (roads.target[edge][:, None] * TURN_BINS + end).ravel()[order]
+    edge, end = np.repeat(edge, TURN_BINS)[order], end.ravel()[order]
+    first = np.searchsorted(start[order], np.arange(states * TURN_BINS + 1))
+    cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
+    after, turned = np.zeros(states * TURN_BINS), np.empty((len(goals.kind), states, TURN_BINS))
+    for layer in range(len(goals.kind) - 1, -1, -1):
+        meets = layers.meets[layer][edge] & _is_facing(roads, goals, layer, edge, end)
+        after, _ = potentials(first, target, cost, meets, rates.apart[edge], after, MAX_SWEEPS)
+        turned[layer] = after.reshape(states, TURN_BINS)
+    return terms._replace(turned=turned)
+
+
+def _is_facing(roads: Roads, goals: Goals, layer: int, edge: IntArray, end: IntArray) -> BoolArray:
+    """Edges that end in a bin of directions of the anchor in which the root may face as wanted."""
+    if goals.kind[layer] != REACH or np.isnan(goals.heading[layer]):
+        return np.ones(len(edge), dtype=bool)
+    width = 2.0 * np.pi / TURN_BINS
+    middle = (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - goals.heading[layer]
+    return np.abs((middle + np.pi) % (2.0 * np.pi) - np.pi) <= HEADING_TOL + 0.5 * width + 1e-9
 
 
 def _straight(ground: Ground, goals: Goals) -> FloatArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from marey.base import FloatArray, IntArray
 from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Memory, Terms, World2D
 from marey.graph._graph import composed, relative
 from marey.graph._ground import CELL_M, Ground
-from marey.graph._heuristics import Layers, bounds, lay_out
+from marey.graph._heuristics import Layers, bounds, lay_out, with_turns
 from marey.graph._search_fallback import Detour
 from marey.graph._search_result import Step
 from marey.graph._search_roads import Ready
 from marey.graph._sketch import Failure, Wish, as_goals, check_ground, check_parameters, check_route, compile_sketch
 from marey.world import Sketch
+
+TURNED_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
 
 
 class Cancel(Protocol):
@@ -79,7 +81,7 @@ class Problem:
     ) -> Problem | Failure:
         """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
         roads, ground = made.roads, Ground.of(sketch)
-        wishes = compile_sketch(sketch, roads, pick_tolerance_m=pick_tolerance_m)[:until]
+        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m)[:until]
         goals = as_goals(wishes)
         failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
         if failure is not None:
@@ -103,6 +105,17 @@ class Problem:
         distance, terms = bounds(heuristic, made.roads, made.rates, goals, ground, layers)
         world = World2D(ground.origin, CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
         return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
+
+    def sharper(self) -> Problem:
+        """The same with a bound that knows of turns, where it is to end turned away from how it began."""
+        heading, wanted = self.sketch.start.heading_deg, self.wishes[-1].heading_rad
+        if self.heuristic != "cycle" or heading is None or np.isnan(wanted):
+            return self
+        if np.cos(wanted - np.deg2rad(heading)) > np.cos(TURNED_RAD):
+            return self
+        goals = as_goals(self.wishes)
+        layers = lay_out(self.made.roads, goals, self.ground)
+        return replace(self, terms=with_turns(self.made.roads, self.made.rates, goals, layers, self.terms))
 
     def stage(self, layer: int) -> Problem:
         """One constraint alone: its bound is sharper than that of all together."""

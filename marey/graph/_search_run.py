@@ -36,6 +36,7 @@ from marey.graph._search_result import Solution
 FEW_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 LOOK_S: Final = 0.03  # [s] between two looks
+CLOSE: Final = 1.21  # with a way at hand, only smaller epsilons are worth a search over all constraints
 STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
 OnSolution = Callable[[Solution], bool | None]
 
@@ -53,7 +54,8 @@ def compile_kernels() -> None:
         np.zeros(2, dtype=np.int64), none, np.zeros(1, dtype=np.int64), none, np.zeros(0), np.zeros((0, 3)),
         np.zeros((0, 9, 2)), np.zeros((0, 2)), np.zeros(1, dtype=np.int64), one, one, spot, np.zeros(1, dtype=bool),
     )  # fmt: skip
-    world, terms = World2D(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits), Terms(np.zeros(1), np.zeros((1, 1, 1)))
+    world = World2D(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
+    terms = Terms(np.zeros(1), np.zeros((1, 1, 1)))
     memory = new_memory(4)
     grid_distances(bits, np.zeros((2, 2)), STEPS)
     potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
@@ -99,8 +101,8 @@ class Run:
         if len(self.problem.wishes) > 1:
             self._by_stages(schedule)
         if not self.done and not self.stopped:
-            left = [epsilon for epsilon in schedule if epsilon < self.proved]  # the others are proved already
-            self._all_at_once(left or schedule[-1:])
+            most = self.proved if self.best is None else min(self.proved, CLOSE)  # the others are proved already
+            self._all_at_once([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
         self._count()
 
     def _by_stages(self, schedule: Sequence[float]) -> None:
@@ -148,6 +150,7 @@ class Run:
         from marey.graph._ara_kernels import reopen
 
         clear(self.memory)
+        self.problem = self.problem.sharper()
         self._begin(self.problem, self.problem.starts(), schedule[0])
         for number, epsilon in enumerate(schedule):
             if number:

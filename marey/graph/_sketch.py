@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph._ara import JUMP, PICK, REACH, Goals, Roads
-from marey.graph._ground import FOOT_M, Ground
+from marey.graph._ara import JUMP, PICK, REACH, STEP, Goals, Roads
+from marey.graph._ground import FOOT_M, Ground, strip_distance
 from marey.graph._heuristics import PICKS, Layers, meeting_edges
 from marey.world import Event, River, Sketch
 
@@ -22,14 +22,13 @@ MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
 class Wish:
     """One constraint."""
 
-    kind: int  # REACH, PICK, JUMP
+    kind: int  # REACH, PICK, JUMP, STEP
     place: tuple[float, float, float]  # [m] x, height, z
     tolerance_m: float
-    heading_rad: float = np.nan  # any
+    heading_rad: float = np.nan  # any; of a jump or step: in which a river is crossed
     hands: int = 0
     length_m: float = 0.0
     rise_m: float = 0.0
-    span_m: float = 0.0  # from foot to foot, without which a jump cannot be: rivers
     is_stop: bool = False
     hold_s: float = 0.0
     pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
@@ -44,11 +43,11 @@ class Failure:
     advice: str
 
 
-def compile_sketch(sketch: Sketch, roads: Roads, *, pick_tolerance_m: float | None = None) -> tuple[Wish, ...]:
+def compile_sketch(sketch: Sketch, *, pick_tolerance_m: float | None = None) -> tuple[Wish, ...]:
     """Constraints of a sketch in order; the last is the goal ([Safonova2006]_ F13).
 
-    A river that the way crosses and that no step of the graph spans gets a jump, unless stones lie in it or the sketch
-    has a jump there. Narrower ones get none: whether to step or to jump is left to the search.
+    A river that the way crosses gets a step from bank to bank, unless stones lie in it or the sketch has a jump there:
+    whether it is a step or a jump is left to the search.
     """
     tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
     wishes = [_wish(sketch, event, tolerance) for event in sketch.events]
@@ -56,7 +55,7 @@ def compile_sketch(sketch: Sketch, roads: Roads, *, pick_tolerance_m: float | No
     heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
     place = (goal.position[0], 0.0, goal.position[1])
     wishes.append(Wish(REACH, place, goal.tolerance_m, heading, is_stop=True))
-    return tuple(_with_jumps(sketch, wishes, longest_step(roads)))
+    return tuple(_with_rivers(sketch, wishes))
 
 
 def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float) -> Wish:
@@ -75,27 +74,36 @@ def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float) -> Wish:
     return Wish(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
 
 
-def longest_step(roads: Roads, *, in_flight: bool = False) -> float:
-    """How far [m] a foot of the graph is put from the one before, without a flight or with one."""
-    chosen = (roads.flight[:, 0] > 0.0) == in_flight
-    return float(np.linalg.norm(roads.delta[chosen, :2], axis=1).max(initial=0.0))
-
-
-def _with_jumps(sketch: Sketch, wishes: list[Wish], step_m: float) -> list[Wish]:
-    """Put jumps over wide rivers between the constraints where the way meets them."""
+def _with_rivers(sketch: Sketch, wishes: list[Wish]) -> list[Wish]:
+    """Put steps over rivers between the constraints where the way meets them; jumps into rivers cross them."""
     found: list[Wish] = []
     at = np.array(sketch.start.position)
     for wish in wishes:
         leg = _leg(sketch, at, np.array([wish.place[0], wish.place[2]]))
         crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _crossings(leg, river)]
         for _, river, place in sorted(crossed, key=lambda c: c[0]):
-            if _needs_jump(sketch, river, place, step_m, [*found, wish]):
+            if _is_to_cross(sketch, river, place, [*found, wish]):
                 there = (float(place[0]), 0.0, float(place[1]))
                 near, span = JUMP_TOL_M + 0.5 * sketch.corridor_m, river.width_m + 2.0 * FOOT_M
-                found.append(Wish(JUMP, there, near, span_m=span, name="river"))
-        found.append(wish)
+                found.append(Wish(STEP, there, near, _across(river, leg), length_m=span, name="river"))
+        own = next((river for river in sketch.world.rivers if wish.kind == JUMP and _is_in(river, wish)), None)
+        found.append(wish if own is None else replace(wish, heading_rad=_across(own, leg)))
         at = leg[-1]
     return found
+
+
+def _across(river: River, leg: FloatArray) -> float:
+    """Direction [rad] across a river, to the side to which the way leads."""
+    u, ahead = np.array(river.end) - np.array(river.start), leg[-1] - leg[0]
+    normal = np.array([u[1], -u[0]])
+    normal = normal if normal @ ahead >= 0.0 else -normal
+    return float(np.arctan2(normal[0], normal[1]))
+
+
+def _is_in(river: River, wish: Wish) -> bool:
+    """Whether a constraint is at a river."""
+    away = strip_distance(river.start, river.end, np.array([wish.place[0]]), np.array([wish.place[2]]))
+    return bool(away[0] < 0.5 * river.width_m + FOOT_M)
 
 
 def _leg(sketch: Sketch, start: FloatArray, end: FloatArray) -> FloatArray:
@@ -121,7 +129,8 @@ def _crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
     return [(float(along[k] + t[k] * np.linalg.norm(d[k])), leg[k] + t[k] * d[k]) for k in hit]
 
 
-def _needs_jump(sketch: Sketch, river: River, place: FloatArray, step_m: float, others: list[Wish]) -> bool:
+def _is_to_cross(sketch: Sketch, river: River, place: FloatArray, others: list[Wish]) -> bool:
+    """Whether a way has to cross a river in one step: no stones, no jump of its own, no way round."""
     reach = 0.5 * river.width_m + FOOT_M
     p, q = np.array(river.start), np.array(river.end)
     for stone in sketch.world.stones:
@@ -130,7 +139,7 @@ def _needs_jump(sketch: Sketch, river: River, place: FloatArray, step_m: float, 
             return False
     own = any(w.kind == JUMP and np.hypot(w.place[0] - place[0], w.place[2] - place[1]) < reach for w in others)
     can_go_round = sketch.path is None and _is_short(river, place)
-    return 2.0 * reach > step_m and not own and not can_go_round
+    return not own and not can_go_round
 
 
 def _is_short(river: River, place: FloatArray) -> bool:
@@ -161,6 +170,8 @@ def check_ground(sketch: Sketch, ground: Ground, wishes: tuple[Wish, ...]) -> Fa
     if not ground.free[ground.cell(sketch.start.position)]:
         return Failure("START_IN_COLLISION", "Move the start off walls and into the corridor, or widen the corridor")
     place = wishes[-1].place
+    if wishes[-1].kind != REACH:  # the root need not be where a hand is
+        return None
     near = ground.disk((place[0], place[2]), max(wishes[-1].tolerance_m - 0.05, 0.0))
     near[ground.cell((place[0], place[2]))] = True
     if not (ground.free & near).any():
@@ -171,11 +182,11 @@ def check_ground(sketch: Sketch, ground: Ground, wishes: tuple[Wish, ...]) -> Fa
 def check_parameters(roads: Roads, goals: Goals, wishes: tuple[Wish, ...]) -> Failure | None:
     """Whether the graph has, for every constraint, an event that could meet it."""
     for layer, wish in enumerate(wishes):
-        spans = wish.span_m == 0.0 or longest_step(roads, in_flight=True) >= wish.span_m
-        if wish.kind == REACH or (spans and meeting_edges(roads, goals, layer).any()):
+        if wish.kind == REACH or meeting_edges(roads, goals, layer).any():
             continue
         loose = goals._replace(tolerance=goals.tolerance + 1e9, length=0.0 * goals.length, rise=0.0 * goals.rise)
-        if not meeting_edges(roads, loose, layer).any():
+        never = wish.kind == STEP and not (roads.flight[:, 0] > 0.0).any()
+        if never or not meeting_edges(roads, loose, layer).any():
             return Failure(f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({wish.name}): add clips that do")
         return Failure(f"PARAM_OUT_OF_RANGE({layer})", _nearest(roads, wish))
     return None
@@ -190,8 +201,8 @@ def _nearest(roads: Roads, wish: Wish) -> str:
             "move it there, raise the tolerance, use k = 2, or add clips"
         )
     flights = roads.flight[roads.flight[:, 0] > 0.0]
-    if wish.span_m > 0.0:
-        longest = longest_step(roads, in_flight=True) - 2.0 * FOOT_M
+    if wish.kind == STEP:
+        longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * FOOT_M
         return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
     return (
         f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "

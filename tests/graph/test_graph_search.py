@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
+from marey.graph._ara import JUMP, REACH, STEP
+from marey.graph._ara_world_kernels import is_crossed
 from marey.graph._graph import FLIGHT, PICK_RIGHT, STAND, GraphArrays, composed
 from marey.graph._ground import FOOT_M, Ground, strip_distance
 from marey.graph._heuristics import HEURISTICS, bounds, lay_out, root_ways, stretched
@@ -123,7 +125,9 @@ def plants(graph, result) -> np.ndarray:
 @pytest.mark.parametrize("heuristic", [name for name in HEURISTICS if name != "unrepaired"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_safonova_a6_no_bound_ever_falls_by_more_than_an_edge_costs(walker, problem, heuristic):
-    found = search_graph(walker, PROBLEMS[problem], heuristic=heuristic, k=1, budget_s=0.3)
+    found = search_graph(
+        walker, PROBLEMS[problem], heuristic=heuristic, k=1, budget_s=30.0, max_states=20_000, fallback=False
+    )
     assert found.expansions > 10
     assert found.violations == 0
 
@@ -132,7 +136,16 @@ def test_safonova_a6_the_bound_as_printed_overestimates():
     """Guards the count: the root taken to stand on the object it picks up, half a metre away."""
     graph = Walker().graph()
     for problem in (picking((1.5, 0.8, 2.0), goal=(-2.0, 2.0)), picking((0.5, 0.8, 3.0), goal=(0.0, 0.5))):
-        found = search_graph(graph, problem, heuristic="unrepaired", k=1, budget_s=1.0, epsilon=(1.0,))
+        found = search_graph(
+            graph,
+            problem,
+            heuristic="unrepaired",
+            k=1,
+            epsilon=(1.0,),
+            budget_s=30.0,
+            max_states=60_000,
+            fallback=False,
+        )
         assert found.violations > 0
 
 
@@ -168,7 +181,8 @@ def bound_at(problem: Problem, graph, step, met: int) -> float:
     a, w = graph.arrays, problem.world
     node = int(np.searchsorted(a.first, step.edge, side="right") - 1)
     grid = np.array([*w.origin, w.cell])
-    return estimate(w.distance, grid, problem.terms.rate, problem.terms.base, node, met, step.place[0], step.place[1])
+    t, (x, z, yaw) = problem.terms, step.place
+    return estimate(w.distance, grid, t.rate, t.base, t.turned, node, met, x, z, yaw)
 
 
 NEAR = Path(np.array([[0.0, 0.0], [0.0, 2.6]]))
@@ -206,7 +220,7 @@ def test_ways_left_differ_by_no_more_than_the_stretched_length(walker):
 
     problem = sketch()
     roads, ground = ready(walker).roads, Ground.of(problem)
-    goals = as_goals(compile_sketch(problem, roads))
+    goals = as_goals(compile_sketch(problem))
     layers = lay_out(roads, goals, ground)
     grid = np.array([*ground.origin, 0.05])
     rng = np.random.default_rng(8)
@@ -352,7 +366,7 @@ def test_safonova_a12_the_same_question_has_the_same_answer(walker):
 
 def test_costs_fall_and_bounds_hold_along_the_history(walker):
     for problem in PROBLEMS.values():
-        found = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.1, budget_s=0.7)
+        found = search_graph(walker, problem, k=1, few=False, pick_tolerance_m=0.1, budget_s=20.0, max_states=30_000)
         costs = [solution.cost for solution in found.history]
         assert costs == sorted(costs, reverse=True)
         for solution in found.history:
@@ -388,15 +402,59 @@ def test_unknown_bounds_are_refused_with_the_nearest_name(walker):
     with pytest.raises(UnknownNameError, match="cycle"):
         search_graph(walker, sketch(), k=1, heuristic="cycl")
     roads = ready(walker).roads
-    ground, goals = Ground.of(sketch()), as_goals(compile_sketch(sketch(), roads))
+    ground, goals = Ground.of(sketch()), as_goals(compile_sketch(sketch()))
     distance, terms = bounds("graph", roads, ready(walker).rates, goals, ground, lay_out(roads, goals, ground))
     assert distance.shape[0] == terms.base.shape[1] == 1
 
 
-def test_rivers_get_jumps_only_where_no_step_spans_them(walker):
-    roads = ready(walker).roads
-    assert [w.name for w in compile_sketch(crossing(0.8), roads)] == ["river", "goal"]
-    assert [w.name for w in compile_sketch(crossing(0.65 - 2.0 * FOOT_M - 0.01), roads)] == ["goal"]
+def test_rivers_are_crossed_in_one_step_and_jumps_into_them_cross_them():
+    wishes = compile_sketch(crossing(0.8))
+    assert [(w.name, w.kind) for w in wishes] == [("river", STEP), ("goal", REACH)]
+    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * FOOT_M)
+    assert wishes[0].heading_rad == pytest.approx(0.0)
     own = crossing(0.8)
     drawn = Sketch(own.start, own.goal, own.path, events=(Event("jump", at=(0.0, 3.0)),), world=own.world)
-    assert [w.name for w in compile_sketch(drawn, roads)] == ["jump", "goal"]
+    assert [(w.name, w.kind) for w in compile_sketch(drawn)] == [("jump", JUMP), ("goal", REACH)]
+    assert compile_sketch(drawn)[0].heading_rad == pytest.approx(0.0)
+    stones = crossing(0.8, stones=(Stone((0.0, 3.0), 0.25),))
+    assert [w.name for w in compile_sketch(stones)] == ["goal"]
+
+
+def test_a_river_is_crossed_only_from_bank_to_bank():
+    wish = as_goals(compile_sketch(crossing(0.8))).rows()[0]
+    assert is_crossed(wish, 0.0, 2.5, 0.1, 3.5)
+    assert not is_crossed(wish, 0.0, 3.5, 0.0, 2.5)  # back again
+    assert not is_crossed(wish, 0.0, 2.0, 0.0, 2.5)  # on this side
+    assert not is_crossed(wish, 3.0, 2.5, 3.0, 3.5)  # elsewhere
+
+
+def test_a_calm_search_jumps_and_picks_only_where_it_is_asked_to(walker):
+    for problem in ("straight", "pick", "wide river"):
+        found = search_graph(walker, PROBLEMS[problem], k=1, epsilon=(10.0, 3.0), pick_tolerance_m=0.1)
+        arrays, edges = walker.arrays, np.array(found.edges)
+        events = (arrays.flight[edges, 0] > 0.0) | (arrays.event[arrays.target[edges]] == PICK_RIGHT)
+        assert set(np.flatnonzero(events)) == set(found.met[:-1])
+
+
+def test_what_a_calm_search_cannot_do_is_done_otherwise():
+    """A gap in the stones that no constraint speaks of: only a leap leads over it."""
+    stones = (Stone((0.0, 1.5), 0.3), Stone((0.0, 4.5), 0.3))
+    asked = crossing(1.0, stones=(*stones, Stone((1.5, 3.0), 0.2)))
+    graph = Walker().graph()
+    assert [w.name for w in compile_sketch(asked)] == ["goal"]
+    found = search_graph(graph, asked, k=1, budget_s=6.0, epsilon=(3.0,), fallback=False)
+    assert found.is_solved
+    assert (graph.arrays.flight[list(found.edges), 0] > 0.0).any()
+
+
+def test_a_bound_that_knows_of_turns_is_consistent_and_sharper(walker):
+    asked = Sketch(Stand((0.0, 0.0), 0.0), Stand((0.3, 0.5), 180.0, 0.4), events=(Event("stop", at=(0.0, 2.0)),))
+    plain = Problem.of(ready(walker, calm=True), asked, "cycle")
+    assert isinstance(plain, Problem)
+    sharp = plain.sharper()
+    assert sharp.terms.turned.shape[2] > 0
+    assert (sharp.terms.turned[:, :, :] >= plain.terms.base[-1][:, :, None] - 1e-9).all()
+    assert sharp.terms.turned[0, STANDING].max() > plain.terms.base[-1, 0, STANDING] + 0.2
+    found = search_graph(walker, asked, k=1, budget_s=30.0, max_states=60_000, epsilon=(3.0, 2.0))
+    assert found.expansions > 100
+    assert found.violations == 0
