@@ -1,5 +1,6 @@
 """From sketches to motions, whole: the engine is chosen, the motion checked; one sketch or thousands."""
 
+from marey.pipeline._archive import ArchiveReport, run_archive
 from marey.pipeline._batch import BatchReport, run_batch
 from marey.pipeline._job import BatchItem, BatchJob
 from marey.pipeline._measure import SketchCheck, check_motion
@@ -7,6 +8,7 @@ from marey.pipeline._synthesize import ENGINES, SynthesisResult, choose_engine, 
 
 __all__ = [
     "ENGINES",
+    "ArchiveReport",
     "BatchItem",
     "BatchJob",
     "BatchReport",
@@ -14,6 +16,7 @@ __all__ = [
     "SynthesisResult",
     "check_motion",
     "choose_engine",
+    "run_archive",
     "run_batch",
     "synthesize",
 ]
