@@ -43,7 +43,7 @@ class ArchiveReport:
 
 
 def run_archive(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    paths: str | Path | Iterable[str | Path],
     out_folder: str | os.PathLike[str],
     *,
     workers: int | None = None,
@@ -76,7 +76,7 @@ def run_archive(
     tell = _silent if on_step is None else on_step
     with Library(folder / LIBRARY) as library:
         added = library.add(
-            [paths] if isinstance(paths, str | os.PathLike) else list(paths), workers=workers, cluster=cluster,
+            paths, workers=workers, cluster=cluster,
             progress=lambda done, total, _: tell("read", done, total),
         )  # fmt: skip
         clips = library.clips()
