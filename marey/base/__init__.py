@@ -11,7 +11,7 @@ from marey.base._errors import (
     MissingFileError,
     UnknownNameError,
 )
-from marey.base._kernels import kernel
+from marey.base._kernels import kernel, part
 from marey.base._tables import (
     TablePlace,
     as_number,
@@ -56,6 +56,7 @@ __all__ = [
     "known_keys",
     "list_of_tables",
     "parse_toml",
+    "part",
     "read_toml_text",
     "record_of",
     "records_of",

@@ -21,3 +21,16 @@ def kernel(function: Function) -> Function:
     njit = cast(Callable[..., Any], numba.njit)
     compile_ = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
     return cast(Function, compile_(function))
+
+
+def part(function: Function) -> Function:
+    """A piece of a kernel: compiled into each kernel that calls it, not on its own.
+
+    Every kernel holds the code of all that it calls. A chain of long functions, each the only caller of the next, is
+    compiled once in this way, else once for each link. Calls of a part cannot unpack tuples (``*rest``).
+    """
+    import numba
+
+    njit = cast(Callable[..., Any], numba.njit)
+    compile_ = njit(nogil=True, error_model="numpy", inline="always")
+    return cast(Function, compile_(function))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, kernel
+from marey.base import BoolArray, FloatArray, kernel, part
 from marey.kinematics._ik_kernels import REACHED, STATIONARY, rate, solve_full
 from marey.kinematics._ik_layout import Layout, Pace
 from marey.kinematics._ik_limited_kernels import solve_limited
@@ -19,7 +19,7 @@ BETTER = 0.5  # [-] of the objective: less than this is worth another branch of 
 LONGEST_WAIT = 16  # frames without another try, after tries that found nothing
 
 
-@kernel
+@part
 def solve_frame(
     layout: Layout,
     bounds: Bounds,
@@ -40,7 +40,7 @@ def solve_frame(
     return solve_full(layout, targets, active, root, wxyz, errors, *how)
 
 
-@kernel
+@part
 def try_inside(
     layout: Layout,
     bounds: Bounds,
@@ -77,7 +77,7 @@ def try_inside(
     return best[0], spent, best[2], best[3], best[4]
 
 
-@kernel
+@part
 def hold_back(
     layout: Layout,
     bounds: Bounds,
@@ -141,14 +141,30 @@ def follow_clip(
     last_place, last_turns, wait, pause = root.copy(), wxyz.copy(), 0, 1
     for f in range(targets.shape[0]):
         last_place[:], last_turns[:] = place, turns
-        goals = (targets[f], active[f])
-        pose, how = (place, turns, errors[f]), (max_iterations, seek_optimum, start_damping)
-        found = solve_frame(layout, bounds, *goals, *pose, *how)
+        goals, flags, missing = targets[f], active[f], errors[f]
+        found = solve_frame(
+            layout, bounds, goals, flags, place, turns, missing, max_iterations, seek_optimum, start_damping
+        )
         if found[0] != REACHED and pace.middle.shape[0] > 0:
             wait -= 1
             if wait <= 0:
                 first = found[3]
-                found = try_inside(layout, bounds, pace, *goals, last_place, last_turns, *pose, *how, found)
+                found = try_inside(
+                    layout,
+                    bounds,
+                    pace,
+                    goals,
+                    flags,
+                    last_place,
+                    last_turns,
+                    place,
+                    turns,
+                    missing,
+                    max_iterations,
+                    seek_optimum,
+                    start_damping,
+                    found,
+                )
                 pause = 1 if found[3] < first else min(2 * pause, LONGEST_WAIT)
                 wait = pause
         else:
@@ -156,8 +172,21 @@ def follow_clip(
         stop, cost = found[0], found[3]
         most = asked_turn(layout, pace, targets, active, f)
         if largest_turn(last_turns, turns, last_place, place, pace.limb_m) > most:
-            bent = (last_place, last_turns, *pose)
-            cost, is_reached = hold_back(layout, bounds, pace, most, *goals, *bent, seek_optimum, start_damping)
+            cost, is_reached = hold_back(
+                layout,
+                bounds,
+                pace,
+                most,
+                goals,
+                flags,
+                last_place,
+                last_turns,
+                place,
+                turns,
+                missing,
+                seek_optimum,
+                start_damping,
+            )
             stop, counts[f, 5] = REACHED if is_reached else STATIONARY, 1.0
         roots[f], rotations[f] = place, turns
         counts[f, 0], counts[f, 1], counts[f, 2], counts[f, 3] = stop, found[1], cost, found[4]
