@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NUM_STEPS = 7
 DEMO_STATURE_M = 1.60  # the shipped clips were made for 1.75 m
 SEARCH_S = 3.0  # [s] of search
+SKETCH_BODIES = 14  # on the film strip of a sketch
 
 
 def demo(
@@ -90,7 +91,8 @@ def run_demo(
         save(human, file)
         lines.append(_round_trip_line(human, file))
         progress(done)
-    save_image(film_strip(human), folder / "strip.png")
+    image = film_strip(human, count=SKETCH_BODIES, layout="travel") if made else film_strip(human)
+    save_image(image, folder / "strip.png")
     progress(NUM_STEPS)
     lines.append(f"wrote      {folder / 'strip.png'}: a film strip")
     report = "\n".join([*lines, ""])

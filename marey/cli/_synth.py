@@ -66,7 +66,7 @@ def synth(
     done = _made(files[0], engine, graph, model, given)
     assert done.motion is not None
     write_motion(done.motion, out)
-    write_strip(done.motion, strip, count)
+    write_strip(done.motion, strip, count, layout="travel")
     if json:
         print_json({"sketch": sketches[0], "out": out, **done.to_json()})
     else:

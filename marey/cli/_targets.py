@@ -42,11 +42,11 @@ def write_motion(motion: Motion, out: str | None) -> None:
     remark(f"wrote {out} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
 
 
-def write_strip(motion: Motion, strip: str | None, count: int) -> None:
+def write_strip(motion: Motion, strip: str | None, count: int, *, layout: str = "auto") -> None:
     """Draw a film strip of so many bodies, if one is asked for, and say so."""
     if strip is None:
         return
     from marey.picture import film_strip, save_image
 
-    save_image(film_strip(motion, count=count), strip)
+    save_image(film_strip(motion, count=count, layout=layout), strip)
     remark(f"wrote {strip}")
