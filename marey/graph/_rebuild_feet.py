@@ -23,7 +23,8 @@ MOST_DOWN_M: Final = 0.05  # [m]
 LOWEST: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
 HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
-STILL_M: Final = 0.002  # [m] a frame at 30 Hz: a point of a planted foot that moves more does not touch
+STILL_MPS: Final = 0.11  # [m/s] a point of a planted foot that is faster does not touch
+STILL_M: Final = 0.0019  # [m] nor does one that moves farther from one frame to the next
 LOW_M: Final = 0.01  # [m] and one that is higher
 UP: Final = np.array([0.0, 1.0, 0.0])
 
@@ -123,7 +124,7 @@ def contacts_of(motion: Motion, places: FloatArray) -> Contacts:
     names, points = contact_points(motion.skeleton).names, contact_positions(motion)
     steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
     steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
-    touching = (steps < STILL_M * min(1.0, 30.0 / motion.rate_hz)) & (points[:, :, 1] < LOW_M)
+    touching = (steps < min(STILL_M, STILL_MPS / motion.rate_hz)) & (points[:, :, 1] < LOW_M)
     active = np.zeros((motion.num_frames, len(names)), dtype=bool)
     for n, side in enumerate(SIDES):
         for part in ("heel", "toe"):

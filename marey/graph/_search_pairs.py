@@ -8,6 +8,7 @@ it keeps its weight, so no planted foot moves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -32,8 +33,8 @@ from marey.graph._pairs import (
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
 WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
-KEPT: Final = (8, 8)  # pairs of edges to or from one pair of states that are kept, by how far from the event
-NEIGHBOURS: Final = 6  # events that one is blended with: those that are most like it
+KEPT: Final = (8, 24, 12)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+NEIGHBOURS: Final = 5  # events that one is blended with: those that are most like it
 SHORTEST_JUMP_M: Final = 0.05  # [m] strides of a run are flights, too, and no events
 UNLIKE_M: Final = 0.02  # [m] two events that differ by less have nothing between them
 CHEAP: Final = 5  # edges of a state that are kept besides those that differ
@@ -95,11 +96,11 @@ def _gather(graph: MotionGraph, roads: Roads, partners: Partners, distance: Floa
         frontier = events
         for kept in KEPT:
             around = [_around(graph, pair, order, first, end, gaps, kept) for pair in frontier]
-            if not around:
+            found.extend(around)
+            apart = [edges for edges in around if len(edges) and end[edges[0, 0]] != end[edges[0, 1]]]
+            if not apart:
                 break
-            edges = np.concatenate(around)
-            found.append(edges)
-            ends = np.sort(end[edges], axis=1)
+            ends = np.sort(end[np.concatenate(apart)], axis=1)
             fresh = sorted(_as_set(ends[allowed[ends[:, 0], ends[:, 1]] & (ends[:, 0] != ends[:, 1])]) - nodes)
             frontier = np.array(fresh, dtype=np.int64).reshape(-1, 2)
             nodes.update(fresh)
@@ -147,7 +148,7 @@ def _event_sizes(graph: MotionGraph) -> FloatArray:
 def _around(
     graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, gaps: FloatArray, kept: int
 ) -> IntArray:
-    """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state, and from two."""
+    """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state first, then from two."""
     arrays = graph.arrays
     own = [order[first[s] : first[s + 1]] for s in pair]
     a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
@@ -156,8 +157,7 @@ def _around(
     good = np.isfinite(gaps[end[a], end[c]]) & ~(flies & (turn > MAX_TURN))
     a, c = a[good], c[good]
     cost, same = arrays.cost[a] + arrays.cost[c] + gaps[end[a], end[c]], end[a] == end[c]
-    best = [np.flatnonzero(which)[np.argsort(cost[which], kind="stable")][:kept] for which in (same, ~same)]
-    chosen = np.concatenate(best)
+    chosen = np.lexsort((cost, ~same))[:kept]
     return np.stack([a[chosen], c[chosen]], axis=1)
 
 
@@ -179,7 +179,12 @@ def _rows(graph: MotionGraph, links: _Links, distance: FloatArray) -> _Rows:
     leaves = is_good & (B != D)[:, None] & (gap <= limit) & (begin >= count)
     nearer = np.asarray(np.where(w >= 0.5, B[:, None], D[:, None]), dtype=np.int64)
     found.append(_found(begin, nearer, gap, leaves))
-    return _Rows(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    return _together(found)
+
+
+def _together(parts: Sequence[_Rows]) -> _Rows:
+    whole = (np.concatenate([part[column] for part in parts]).astype(np.int64) for column in range(4))
+    return _Rows(*whole, gap=np.concatenate([part.gap for part in parts]))
 
 
 def _numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
