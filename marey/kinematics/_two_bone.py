@@ -145,7 +145,7 @@ def move_limb(
         np.ascontiguousarray(positions[:, limb.upper]),
         np.ascontiguousarray(positions[:, limb.middle]),
         np.ascontiguousarray(positions[:, limb.end]),
-        goals,
+        np.array(goals, order="C"),  # a copy can be written: read-only goals would need another kernel
         np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
         np.stack([soft_stretch(largest), largest], axis=-1),
     )

@@ -184,7 +184,12 @@ def _run(
 ) -> tuple[FloatArray, FloatArray]:
     from marey.skeleton._fk_kernels import forward
 
-    roots = np.ascontiguousarray(root_positions, dtype=np.float64)
-    local = np.ascontiguousarray(wxyz, dtype=np.float64)
-    moving = skeleton.offsets[None] if translations is None else np.ascontiguousarray(translations)
-    return forward(skeleton.parents, moving, roots, local)
+    moving = skeleton.offsets[None] if translations is None else _to_read(translations)
+    return forward(skeleton.parents, moving, _to_read(root_positions), _to_read(wxyz))
+
+
+def _to_read(values: ArrayLike) -> FloatArray:
+    """A contiguous view that cannot be written, as the arrays of skeletons and clips: one kernel serves all."""
+    view = np.ascontiguousarray(values, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
