@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError, IntArray
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.simulate._ball import CONTACT_PRIORITY, Ball, ball_rows, moved_balls, with_balls
@@ -18,7 +18,7 @@ from marey.simulate._ground import Ground, planes_of
 from marey.simulate._limit_rows import LimitRows
 from marey.simulate._mechanics import Mechanics
 from marey.simulate._mechanism import Mechanism
-from marey.simulate._rows import NO_SLOT, Names, Rows, stacked
+from marey.simulate._rows import NO_SLOT, Names, Remembered, Rows, stacked
 from marey.simulate._solve import Solution, solve_factored
 from marey.skeleton import capsules
 
@@ -34,9 +34,7 @@ class Memory:
     """What one step tells the next; a step never changes it, so a step that is given up leaves no trace."""
 
     warm: FloatArray  # (S,) last multipliers of all possible rows
-    anchors: FloatArray  # (P, C, 3) [m] where corners stand
-    anchored: BoolArray  # (P, C)
-    pushes: FloatArray  # (P, C) [N s] last normal impulses
+    contacts: Remembered  # where corners stand, and last normal impulses
     logs: FloatArray  # (J, 3) last logarithms of joints in the axes of their ellipsoids
     balls: tuple[Ball, ...]
 
@@ -130,9 +128,7 @@ class Constrainer:
         shape = (planes, spheres)
         return Memory(
             np.zeros(len(self._slot_names)),
-            np.zeros((*shape, 3)),
-            np.zeros(shape, dtype=np.bool_),
-            np.zeros(shape),
+            Remembered(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape)),
             np.zeros((joints, 3)),
             self._balls,
         )
@@ -182,16 +178,16 @@ class Constrainer:
         from marey.simulate._solve_kernels import cholesky, solved
 
         memory = self.first_memory() if memory is None else memory
-        U = cholesky(inertia)
-        free = solved(U, rhs)
+        factor = cholesky(inertia)
+        free = solved(factor, rhs)
         gathered = self._gathered(here, wxyz, free, velocity, dt, memory)
         if memory.balls:
-            U, free, gathered = self._joined_by_balls(U, free, gathered, here, velocity, dt, memory.balls)
+            factor, free, gathered = self._joined_by_balls(factor, free, gathered, here, velocity, dt, memory.balls)
         rows, slots = gathered.rows, gathered.rows.slots
         start = np.where(slots >= 0, memory.warm[slots], 0.0)
-        found = solve_factored(U, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
+        found = solve_factored(factor, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
         if self._limit_rows is not None:
-            gathered, found = self._within_limits(U, free, gathered, found, here, wxyz, dt)
+            gathered, found = self._within_limits(factor, free, gathered, found, here, wxyz, dt)
             rows, slots = gathered.rows, gathered.rows.slots
         warm = np.zeros(len(memory.warm))
         warm[slots[slots >= 0]] = found.multipliers[slots >= 0]
@@ -241,13 +237,12 @@ class Constrainer:
         )
         places = here.joints[self.spheres.joints[which[:, 1]]] + arms
         near = _Near(which, gaps, arms, speeds, places)
-        told = (memory.anchors, memory.anchored, memory.pushes)
-        J, b, lower, upper, directions, owners, slots, partners = contact_rows(
-            *columns, places, self.spheres, self._planes, which, gaps, arms, speeds, *told, velocity, dt
+        table = contact_rows(
+            *columns, places, self.spheres, self._planes, *(which, gaps, arms, speeds), memory.contacts, velocity, dt
         )
-        priorities = np.full(len(b), CONTACT_PRIORITY)
-        names = Names(self._slot_names, slots)
-        return near, Rows(J, b, lower, upper, slots, directions, owners, priorities, names), partners
+        names, priorities = Names(self._slot_names, table.slots), np.full(len(table.b), CONTACT_PRIORITY)
+        ends = (table.J, table.b, table.lower, table.upper, table.slots, table.directions, table.owners)
+        return near, Rows(*ends, priorities, names), table.partners
 
     def _limit_part(self, J: FloatArray, b: FloatArray, who: IntArray) -> Rows:
         count = len(b)
@@ -263,7 +258,7 @@ class Constrainer:
 
     def _within_limits(
         self,
-        U: FloatArray,
+        factor: FloatArray,
         free: FloatArray,
         gathered: _Gathered,
         found: Solution,
@@ -283,13 +278,13 @@ class Constrainer:
             gathered = gathered.joined(more)
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
             found = solve_factored(
-                U, free, gathered.rows, start=start, partners=gathered.partners, grips=gathered.grips
+                factor, free, gathered.rows, start=start, partners=gathered.partners, grips=gathered.grips
             )
         return gathered, found
 
     def _joined_by_balls(
         self,
-        U: FloatArray,
+        factor: FloatArray,
         free: FloatArray,
         gathered: _Gathered,
         here: Mechanics,
@@ -301,8 +296,8 @@ class Constrainer:
         hits = ball_rows(balls, self._solid, self.grounds, here, velocity, dt)
         rows = gathered.rows
         wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-        U, free = with_balls(U, free, balls, dt)
-        return U, free, gathered._replace(rows=replace(rows, J=wider)).joined(hits)
+        factor, free = with_balls(factor, free, balls, dt)
+        return factor, free, gathered._replace(rows=replace(rows, J=wider)).joined(hits)
 
     def _remembered(
         self, here: Mechanics, gathered: _Gathered, found: Solution, dt: float, memory: Memory
@@ -314,13 +309,13 @@ class Constrainer:
         which = near.which
         impulses = impulses_of(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
-        anchors, anchored, pushes = remember(
+        kept = remember(
             *(here.angular, here.linear, self.spheres, self._planes, which, near.arms, near.places),
-            *(impulses, velocity, memory.anchors, memory.anchored),
+            *(impulses, velocity, memory.contacts),
         )
         balls = moved_balls(memory.balls, found.velocity[self._size :], dt)
         contacts = Contacts(
-            tuple(self.sphere_names[s] for s in which[:, 1]),
+            tuple(self.sphere_names[int(s)] for s in which[:, 1]),
             self.spheres.joints[which[:, 1]],
             near.places,
             self._planes.normals[which[:, 0]],
@@ -328,4 +323,4 @@ class Constrainer:
             impulses,
             dt,
         )
-        return contacts, Memory(memory.warm, anchors, anchored, pushes, gathered.logs, balls)
+        return contacts, Memory(memory.warm, kept, gathered.logs, balls)

@@ -110,8 +110,8 @@ class VelocityConstraint:
         size = mechanics.inertia.shape[0]
         if self.matrix.shape[1] != size:
             raise InputError(f"{self.name} has {self.matrix.shape[1]} columns, the figure {size} velocities")
-        options = {"name": self.name, "priority": self.priority}
-        return plain_rows(self.matrix, self.values, is_equality=self.is_equality, **options)
+        ends, how = (self.matrix, self.values), self.is_equality
+        return plain_rows(*ends, is_equality=how, name=self.name, priority=self.priority)
 
 
 def check_gamma(gamma: float) -> None:

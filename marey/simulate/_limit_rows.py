@@ -48,7 +48,8 @@ class LimitRows:
         from marey.simulate._limit_rows_kernels import distance_rows, ellipsoid_rows, turned_by
 
         if self._is_ellipsoid:
-            return ellipsoid_rows(wxyz, turns, *self._tables, logs, velocity, dt)
+            centres, axes, semi = self._tables
+            return ellipsoid_rows(wxyz, turns, centres, axes, semi, logs, velocity, dt)
         both, omega = turned_by(wxyz, turns, velocity, dt)
         violation, gradient = self._checked(both)
         return (*distance_rows(turns, violation, gradient, omega, dt), logs)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import Final, NamedTuple, overload
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, IntArray
 
 BILATERAL: Final = 0
 UNILATERAL: Final = 1
@@ -42,6 +42,27 @@ class Rows:
         return len(self.b)
 
 
+class RowTable(NamedTuple):
+    """Rows while they are written; a partner is the normal row that bounds a tangential one, or -1."""
+
+    J: FloatArray  # (m, d)
+    b: FloatArray  # (m,)
+    lower: FloatArray  # (m,)
+    upper: FloatArray  # (m,)
+    directions: FloatArray  # (m, 3)
+    owners: IntArray  # (m,)
+    slots: IntArray  # (m,)
+    partners: IntArray  # (m,)
+
+
+class Remembered(NamedTuple):
+    """What the last step left behind for contacts."""
+
+    anchors: FloatArray  # (P, C, 3) [m]
+    anchored: BoolArray  # (P, C)
+    pushes: FloatArray  # (P, C) [N s]
+
+
 class Names(Sequence[str]):
     """Names of rows, looked up only when somebody asks."""
 
@@ -56,8 +77,8 @@ class Names(Sequence[str]):
 
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
-            return [self._all_names[s] for s in self._slots[index]]
-        return self._all_names[self._slots[index]]
+            return [self._all_names[int(s)] for s in self._slots[index]]
+        return self._all_names[int(self._slots[index])]
 
     def __len__(self) -> int:
         return len(self._slots)

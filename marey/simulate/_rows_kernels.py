@@ -10,9 +10,10 @@ from math import cos, pi, sin, sqrt
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.base import FloatArray, IntArray, kernel
 from marey.simulate._contacts import Spheres
 from marey.simulate._ground import Planes
+from marey.simulate._rows import Remembered, RowTable
 
 FRICTIONLESS, STICK, COULOMB, STAGGERED = 0, 1, 2, 3
 SLOTS = 9  # rows that a contact can have: normal and up to eight facets, or two tangents
@@ -20,11 +21,20 @@ NEAR_M = 0.02  # [m] points nearer than this get a row, and those that could com
 TOUCH_M = 1e-3  # [m] points that would come so near touch: they have friction
 RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
 SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
+SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
+FAR_M = 0.02  # [m] an anchor that is farther away is lost
 
 
 @kernel
 def row_of(
-    angular: FloatArray, linear: FloatArray, j: int, arm: FloatArray, x: float, y: float, z: float, out: FloatArray
+    angular: FloatArray,
+    linear: FloatArray,
+    j: int | IntArray,
+    arm: FloatArray,
+    x: float,
+    y: float,
+    z: float,
+    out: FloatArray,
 ) -> None:
     """Write the row of a direction at a point."""
     p, q, r = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
@@ -35,7 +45,7 @@ def row_of(
 
 @kernel
 def velocity_of(
-    angular: FloatArray, linear: FloatArray, j: int, arm: FloatArray, v: FloatArray
+    angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, v: FloatArray
 ) -> tuple[float, float, float]:
     """Velocity of a point."""
     a = b = c = x = y = z = 0.0
@@ -110,6 +120,58 @@ def tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> fl
 
 
 @kernel
+def _begin_row(out: RowTable, i: int, owner: int, slot: int, bound: float) -> None:
+    out.b[i], out.owners[i], out.slots[i] = bound, owner, slot
+    out.lower[i], out.upper[i], out.partners[i] = 0.0, np.inf, -1
+
+
+@kernel
+def _cone_rows(
+    out: RowTable,
+    i: int,
+    owner: int,
+    slot: int,
+    bound: float,
+    n: FloatArray,
+    axes: FloatArray,
+    pull: FloatArray,
+    mu: float,
+    sides: int,
+) -> int:
+    """Write the facets of a cone of friction; return the number of the next row."""
+    for f in range(sides):
+        u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
+        _begin_row(out, i, owner, slot + 1 + f, bound)
+        for r in range(3):
+            side = u * axes[0, r] + w * axes[1, r]
+            out.directions[i, r] = n[r] + side
+            out.b[i] += side * pull[r]
+        i += 1
+    return i
+
+
+@kernel
+def _tangent_rows(out: RowTable, i: int, owner: int, slot: int, axes: FloatArray, pull: FloatArray, most: float) -> int:
+    """Write two tangential rows with impulses up to ``most``; return the number of the next row."""
+    for f in range(2):
+        _begin_row(out, i, owner, slot + 1 + f, axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2])
+        out.directions[i] = axes[f]
+        out.lower[i], out.upper[i] = -most, most
+        i += 1
+    return i
+
+
+@kernel
+def slip_of(
+    angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, n: FloatArray, velocity: FloatArray
+) -> float:
+    """Speed at which a point slides with a velocity."""
+    x, y, z = velocity_of(angular, linear, j, arm, velocity)
+    fall = n[0] * x + n[1] * y + n[2] * z
+    return sqrt(max(0.0, x * x + y * y + z * z - fall * fall))
+
+
+@kernel
 def contact_rows(
     angular: FloatArray,
     linear: FloatArray,
@@ -120,77 +182,49 @@ def contact_rows(
     gaps: FloatArray,
     arms: FloatArray,
     speeds: FloatArray,
-    anchors: FloatArray,
-    anchored: BoolArray,
-    pushes: FloatArray,
+    memory: Remembered,
     velocity: FloatArray,
     dt: float,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray, IntArray, IntArray]:
-    """Rows, bounds, ends of multipliers, directions, owners, slots and partners of all near contacts.
-
-    A partner is the row of the normal impulse that bounds a tangential one (staggered friction); -1 for none.
+) -> RowTable:
+    """Rows of all near contacts.
 
     The rows of a cone alone would lift what slides by mu times its speed. A contact that slid before the step, at
     ``velocity``, and would slide on without friction keeps most of that slip for sure: that much is allowed for.
     """
     most, d = which.shape[0] * SLOTS, angular.shape[2]
-    J, b, lower, upper = np.empty((most, d)), np.empty(most), np.zeros(most), np.full(most, np.inf)
-    directions, owners = np.empty((most, 3)), np.empty(most, dtype=np.int64)
-    slots, partners = np.empty(most, dtype=np.int64), np.full(most, -1, dtype=np.int64)
-    axes, pull, count = np.empty((2, 3)), np.empty(3), 0
+    whole, b, lower, upper = np.empty((3, most), dtype=np.int64), np.empty(most), np.empty(most), np.empty(most)
+    J, directions = np.empty((most, d)), np.empty((most, 3))
+    out = RowTable(J, b, lower, upper, directions, whole[0], whole[1], whole[2])
+    axes, pull, i = np.empty((2, 3)), np.empty(3), 0
     for c in range(which.shape[0]):
         p, s = which[c, 0], which[c, 1]
-        n, mode, mu = planes.normals[p], planes.modes[p], planes.frictions[p]
-        j, gap, first = spheres.joints[s], gaps[c], count
-        base = (p * spheres.joints.shape[0] + s) * SLOTS
+        n, mode, mu, gap, first = planes.normals[p], planes.modes[p], float(planes.frictions[p]), gaps[c], i
+        slot = (p * spheres.joints.shape[0] + s) * SLOTS
         fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
-        approach = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
+        bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
         touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
-        slip = tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes)
+        slip, kept = tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
         for r in range(3):
-            pull[r] = planes.gammas[p] * (anchors[p, s, r] - places[c, r]) / dt if anchored[p, s] else 0.0
-        kept = 0.0
+            held = memory.anchored[p, s]
+            pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - places[c, r]) / dt if held else 0.0
         if touches and mode == COULOMB:
-            x, y, z = velocity_of(angular, linear, j, arms[c], velocity)
-            was = n[0] * x + n[1] * y + n[2] * z
-            before = sqrt(max(0.0, x * x + y * y + z * z - was * was))
-            kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, approach - fall))
+            before = slip_of(angular, linear, spheres.joints[s], arms[c], n, velocity)
+            kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, bound - fall))
         if not touches or mode != COULOMB or kept > 0.0:
-            directions[count], b[count], owners[count], slots[count] = n, approach, c, base
-            count += 1
+            _begin_row(out, i, c, slot, bound)
+            out.directions[i] = n
+            i += 1
         if touches and mode == COULOMB:
-            sides = planes.facets[p]
-            for f in range(sides):
-                u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
-                b[count], owners[count], slots[count] = approach - mu * kept, c, base + 1 + f
-                for r in range(3):
-                    side = u * axes[0, r] + w * axes[1, r]
-                    directions[count, r] = n[r] + side
-                    b[count] += side * pull[r]
-                count += 1
+            i = _cone_rows(out, i, c, slot, bound - mu * kept, n, axes, pull, mu, int(planes.facets[p]))
         elif touches:
-            for f in range(2):
-                directions[count], owners[count], slots[count] = axes[f], c, base + 1 + f
-                b[count] = pull[0] * axes[f, 0] + pull[1] * axes[f, 1] + pull[2] * axes[f, 2]
-                if mode == STICK:
-                    lower[count] = -np.inf
-                else:
-                    partners[count] = first
-                    lower[count], upper[count] = -mu * pushes[p, s], mu * pushes[p, s]
-                count += 1
-        for i in range(first, count):
-            u = directions[i]
-            row_of(angular, linear, j, arms[c], u[0], u[1], u[2], J[i])
-    return (
-        J[:count],
-        b[:count],
-        lower[:count],
-        upper[:count],
-        directions[:count],
-        owners[:count],
-        slots[:count],
-        partners[:count],
-    )
+            i = _tangent_rows(out, i, c, slot, axes, pull, np.inf if mode == STICK else mu * float(memory.pushes[p, s]))
+            if mode == STAGGERED:
+                out.partners[first + 1 : i] = first
+        for k in range(first, i):
+            u = out.directions[k]
+            row_of(angular, linear, spheres.joints[s], arms[c], u[0], u[1], u[2], out.J[k])
+    b, lower, upper, directions = b[:i], lower[:i], upper[:i], directions[:i]
+    return RowTable(out.J[:i], b, lower, upper, directions, out.owners[:i], out.slots[:i], out.partners[:i])
 
 
 @kernel
@@ -205,10 +239,6 @@ def impulses_of(directions: FloatArray, owners: IntArray, multipliers: FloatArra
     return out
 
 
-SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
-FAR_M = 0.02  # [m] an anchor that is farther away is lost
-
-
 @kernel
 def remember(
     angular: FloatArray,
@@ -220,12 +250,11 @@ def remember(
     places: FloatArray,
     impulses: FloatArray,
     velocity: FloatArray,
-    anchors: FloatArray,
-    anchored: BoolArray,
-) -> tuple[FloatArray, BoolArray, FloatArray]:
-    """Anchors of the corners that stand, and normal impulses of all contacts ``(P, C)``, for the next step."""
-    places_kept, held = anchors.copy(), np.zeros(anchored.shape, dtype=np.bool_)
-    pushes = np.zeros(anchored.shape)
+    memory: Remembered,
+) -> Remembered:
+    """Anchors of the corners that stand, and normal impulses of all contacts, for the next step."""
+    anchors, held = memory.anchors.copy(), np.zeros(memory.anchored.shape, dtype=np.bool_)
+    pushes = np.zeros(memory.anchored.shape)
     for c in range(which.shape[0]):
         p, s = which[c, 0], which[c, 1]
         n = planes.normals[p]
@@ -233,16 +262,12 @@ def remember(
         pushes[p, s] = max(0.0, push)
         if push <= 0.0 or spheres.radii[s] > 0.0:
             continue
-        x, y, z = velocity_of(angular, linear, spheres.joints[s], arms[c], velocity)
-        fall = x * n[0] + y * n[1] + z * n[2]
-        slip, away = 0.0, 0.0
-        for r in range(3):
-            v = (x, y, z)[r] - fall * n[r]
-            slip += v * v
-            away += (places[c, r] - anchors[p, s, r]) ** 2
-        if slip > SLIDING * SLIDING:
+        if slip_of(angular, linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
             continue
+        away = 0.0
+        for r in range(3):
+            away += (places[c, r] - anchors[p, s, r]) ** 2
         held[p, s] = True
-        if not anchored[p, s] or away > FAR_M * FAR_M:
-            places_kept[p, s] = places[c]
-    return places_kept, held, pushes
+        if not memory.anchored[p, s] or away > FAR_M * FAR_M:
+            anchors[p, s] = places[c]
+    return Remembered(anchors, held, pushes)

@@ -1,4 +1,4 @@
-"""One step under constraints: the velocity nearest to the free one, in the metric of the masses, that keeps all rows."""
+"""One step under constraints: the velocity that is nearest to the free one, by mass, and keeps all rows."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def solve_factored(
             U, free_velocity, *ends, _softer(rows.priorities), np.zeros(count), TOLERANCE, MAX_PASSES
         )
         changes += more
-        relaxed = tuple(dict.fromkeys(rows.names[i] for i in np.flatnonzero(missed > REPORTED)))
+        relaxed = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(missed > REPORTED)))
     return Solution(velocity, x, missed, relaxed, changes, passes, changes <= passes * (20 + 4 * count))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 
 PIVOT_PART = 1e-14  # [-] of a diagonal entry; below it a pivot is rounding
+SETTLED = 1e-6  # [-] change of the bounds of friction at which normal and tangential impulses agree
 PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
 
@@ -203,6 +204,46 @@ def _hardened(
 
 
 @kernel
+def _freed(
+    A: FloatArray, U: FloatArray, free: IntArray, count: int, i: int, is_free: BoolArray, shut: BoolArray
+) -> int:
+    """Let a multiplier go; return how many are free."""
+    free[count], is_free[i], shut[i] = i, True, True
+    _append(A, U, free, count)
+    return count + 1
+
+
+@kernel
+def _moved(
+    A: FloatArray,
+    r: FloatArray,
+    x: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    is_free: BoolArray,
+    U: FloatArray,
+    free: IntArray,
+    count: int,
+) -> int:
+    """Move the free multipliers to their target, or as far as bounds allow; return which of them is at one, or -1."""
+    z = _target(A, r, x, is_free, U, free, count)
+    part, blocking = 1.0, -1
+    for n in range(count):
+        i = free[n]
+        if z[n] < lower[i] or z[n] > upper[i]:
+            way = ((lower[i] if z[n] < lower[i] else upper[i]) - x[i]) / (z[n] - x[i])
+            if way < part or blocking < 0:
+                part, blocking = min(way, 1.0), n
+    for n in range(count):
+        i = free[n]
+        x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
+    if blocking >= 0:
+        i = free[blocking]
+        x[i] = lower[i] if z[blocking] < lower[i] else upper[i]
+    return blocking
+
+
+@kernel
 def bounded_programme(
     A: FloatArray,
     r: FloatArray,
@@ -230,48 +271,28 @@ def bounded_programme(
         max_changes: of the set of free ones; the count comes back, one more where this did not do.
     """
     m = r.shape[0]
-    x, U, free, count = np.zeros(m), np.empty((m, m)), np.empty(m, dtype=np.int64), 0
-    is_free, shut = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
+    x, is_free, shut = np.zeros(m), np.zeros(m, dtype=np.bool_), ~kept
+    U, free, count = np.empty((m, m)), np.empty(m, dtype=np.int64), 0
     for i in range(m):
-        if not kept[i]:
-            shut[i] = True
-            continue
-        x[i] = min(max(start[i], lower[i]), upper[i])
-        if lower[i] < x[i] < upper[i]:
-            free[count], is_free[i], shut[i] = i, True, True
-            _append(A, U, free, count)
-            count += 1
+        if kept[i]:
+            x[i] = min(max(start[i], lower[i]), upper[i])
+            if lower[i] < x[i] < upper[i]:
+                count = _freed(A, U, free, count, i, is_free, shut)
     changes, newest = 0, -1
     while changes <= max_changes:
-        z = _target(A, r, x, is_free, U, free, count)
-        part, blocking = 1.0, -1
-        for n in range(count):
-            i = free[n]
-            if z[n] < lower[i] or z[n] > upper[i]:
-                way = ((lower[i] if z[n] < lower[i] else upper[i]) - x[i]) / (z[n] - x[i])
-                if way < part or blocking < 0:
-                    part, blocking = min(way, 1.0), n
-        for n in range(count):
-            i = free[n]
-            x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
+        blocking = _moved(A, r, x, lower, upper, is_free, U, free, count)
         if blocking >= 0:
             i = free[blocking]
-            x[i] = lower[i] if z[blocking] < lower[i] else upper[i]
-            is_free[i] = False
-            shut[i] = i == newest  # back at once: rounding brought it in
+            is_free[i], shut[i] = False, i == newest  # back at once: rounding brought it in
             _remove(U, free, count, blocking)
             count -= 1
-            changes += 1
-            continue
-        if newest >= 0 and is_free[newest]:  # true progress: what was shut out may try again
-            for i in range(m):
-                shut[i] = is_free[i] or not kept[i]
-        newest = _most_wanted(A, r, x, lower, upper, shut, tolerance)
-        if newest < 0:
-            break
-        free[count], is_free[newest], shut[newest] = newest, True, True
-        _append(A, U, free, count)
-        count += 1
+        else:
+            if newest >= 0 and is_free[newest]:  # true progress: what was shut out may try again
+                shut = is_free | ~kept
+            newest = _most_wanted(A, r, x, lower, upper, shut, tolerance)
+            if newest < 0:
+                break
+            count = _freed(A, U, free, count, newest, is_free, shut)
         changes += 1
     _hardened(A, r + soft * x, x, lower, upper, is_free, U, free, count)
     return x, changes
@@ -321,6 +342,18 @@ def _drop_loose(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArr
 
 
 @kernel
+def _rebounded(x: FloatArray, partners: IntArray, grips: FloatArray, low: FloatArray, high: FloatArray) -> bool:
+    """Bound tangential multipliers by normal ones; tell whether the bounds have settled."""
+    moved, greatest = 0.0, 0.0
+    for i in range(x.shape[0]):
+        if partners[i] >= 0:
+            bound = grips[i] * max(0.0, x[partners[i]])
+            moved, greatest = max(moved, abs(bound - high[i])), max(greatest, bound)
+            low[i], high[i] = -bound, bound
+    return moved <= SETTLED * greatest
+
+
+@kernel
 def constrained_velocity(
     U: FloatArray,
     free_velocity: FloatArray,
@@ -367,22 +400,22 @@ def constrained_velocity(
         x, more = bounded_programme(A, r, low, high, kept, x, soft, tolerance * size, 20 + 4 * m)
         changes += more
         passes += 1
-        moved, greatest = 0.0, 0.0
-        for i in range(m):
-            if partners[i] >= 0:
-                bound = grips[i] * max(0.0, x[partners[i]])
-                moved, greatest = max(moved, abs(bound - high[i])), max(greatest, bound)
-                low[i], high[i] = -bound, bound
-        if moved <= 1e-6 * greatest:
+        if _rebounded(x, partners, grips, low, high):
             break
-    missed = np.zeros(m)
     velocity = regained(U, free_velocity, W, x)
-    for i in range(m):
+    return velocity, x, _missed(J, b, lower, upper, velocity), changes, passes
+
+
+@kernel
+def _missed(J: FloatArray, b: FloatArray, lower: FloatArray, upper: FloatArray, velocity: FloatArray) -> FloatArray:
+    """How far a velocity breaks each row; rows with bounded multipliers may be broken."""
+    out = np.zeros(b.shape[0])
+    for i in range(b.shape[0]):
         gap = b[i]
         for k in range(velocity.shape[0]):
             gap -= J[i, k] * velocity[k]
         if np.isinf(lower[i]):
-            missed[i] = abs(gap)
+            out[i] = abs(gap)
         elif np.isinf(upper[i]):
-            missed[i] = max(0.0, gap)
-    return velocity, x, missed, changes, passes
+            out[i] = max(0.0, gap)
+    return out

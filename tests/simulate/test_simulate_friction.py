@@ -115,7 +115,7 @@ def test_impulses_stay_inside_the_cone(friction: str) -> None:
 
 
 def test_friction_of_nothing_is_ice() -> None:
-    ice, downhill = on_slope(0.3, "coulomb", 0.0)
+    ice, _ = on_slope(0.3, "coulomb", 0.0)
     smooth, _ = on_slope(0.3, "frictionless", 0.5)
     for _ in range(20):
         ice.step(H)
@@ -129,9 +129,7 @@ def test_tournier_53_feet_that_stand_do_not_slip(
     d1_body: Body, c1_model: PoseModel, d1_walk: Motion, friction: str
 ) -> None:
     """A stiff figure sways on its feet for a second: corners that stay on the ground stay where they are."""
-    simulator = Simulator(
-        d1_body, c1_model, damping="energetic", damping_rate=300.0, ground=Ground(friction=friction)
-    )
+    simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=300.0, ground=Ground(friction=friction))
     spheres, _ = contact_spheres(d1_body.skeleton)
     simulator.reset(d1_walk[0])
     shape, here = simulator.state.pose, simulator.mechanics()

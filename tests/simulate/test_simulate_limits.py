@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,7 @@ from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Simulator
 from marey.simulate._limit_rows import LimitRows
-from marey.skeleton import HUMAN, Pose
+from marey.skeleton import HUMAN, Pose, Skeleton
 
 H = 0.01
 PULLED = ("LeftHand", "RightHand", "LeftFoot", "RightFoot", "Head")
@@ -199,11 +197,9 @@ def test_limits_and_ground_work_together(d1_body: Body, c1_model: PoseModel, d1_
     assert simulator.contacts.gaps.min() > -3e-3
 
 
-def test_limits_of_another_figure_are_refused(rest: Callable[[], Body] = lambda: Body.from_skeleton(HUMAN)) -> None:
-    from marey.skeleton import Skeleton
-
-    stick = Skeleton(("a", "b"), [-1, 0], [[0, 0, 0], [0, 1, 0]])
+def test_limits_of_another_figure_are_refused() -> None:
+    body, stick = Body.from_skeleton(HUMAN), Skeleton(("a", "b"), [-1, 0], [[0, 0, 0], [0, 1, 0]])
     with pytest.raises(InputError, match="joints differ"):
-        Simulator(rest(), limits=BoxLimits.free(stick))
+        Simulator(body, limits=BoxLimits.free(stick))
     with pytest.raises(InputError, match="limits is a str"):
-        Simulator(rest(), limits="box")  # pyright: ignore[reportArgumentType]
+        Simulator(body, limits="box")  # pyright: ignore[reportArgumentType]
