@@ -30,15 +30,6 @@ from marey.spacetime._reduced_solve import build, settings_for
 FOLDER = problem_file("jump-1.3").parent
 
 
-def behaviour(name):
-    return BehaviourSpace.load(FOLDER / f"{name}.safetensors").with_energy()
-
-
-@pytest.fixture(scope="module")
-def jumps():
-    return behaviour("jump")
-
-
 @pytest.fixture(scope="module")
 def result():
     return optimize(load_problem(problem_file("jump-1.3")))
@@ -60,7 +51,7 @@ def result():
     ],
     ids=lambda problem: problem.name,
 )
-def test_a41_objective_and_all_rows_against_central_differences(problem):
+def test_a41_objective_and_all_rows_against_central_differences(problem, behaviour):
     settings = replace(settings_for(problem), crouch_m=0.1, rounding=1e-5)  # away from the corner of stretched legs
     built = build(problem, behaviour(str(problem.basis).removesuffix(".safetensors")), settings)
     programme, rng = built.programme, np.random.default_rng(3)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from marey.dynamics import aggregate, com_motion
-from marey.samples import problem_file
-from marey.spacetime import BehaviourSpace, Contact, Key, Phase, Problem, jump_problem, run_problem, walk_problem
+from marey.spacetime import Contact, Key, Phase, Problem, jump_problem, run_problem, walk_problem
 from marey.spacetime._reduced_layout import lay_out
 from marey.spacetime._reduced_nodes import (
     FLAT,
@@ -26,17 +25,6 @@ from marey.spacetime._reduced_support import Limits, build_supports, left_share,
 from marey.spacetime._reduced_track import check_instants, sample_track, to_motion
 from marey.spacetime._reduced_warm import warm_vector
 
-FOLDER = problem_file("jump-1.3").parent
-
-
-def behaviour(name):
-    return BehaviourSpace.load(FOLDER / f"{name}.safetensors").with_energy()
-
-
-@pytest.fixture(scope="module")
-def jumps():
-    return behaviour("jump")
-
 
 @pytest.fixture(scope="module")
 def jump(jumps):
@@ -44,9 +32,9 @@ def jump(jumps):
 
 
 @pytest.fixture(scope="module")
-def walk():
+def walk(walks):
     problem = walk_problem((0.7, 0.7))
-    return build(problem, behaviour("walk"), settings_for(problem))
+    return build(problem, walks, settings_for(problem))
 
 
 @pytest.fixture(scope="module")

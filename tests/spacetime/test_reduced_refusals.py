@@ -26,16 +26,6 @@ from marey.spacetime import (
 FOLDER = problem_file("jump-1.3").parent
 
 
-@pytest.fixture(scope="module")
-def walks():
-    return BehaviourSpace.load(FOLDER / "walk.safetensors").with_energy()
-
-
-@pytest.fixture(scope="module")
-def jumps():
-    return BehaviourSpace.load(FOLDER / "jump.safetensors").with_energy()
-
-
 def never(_):
     raise AssertionError("the solver began")
 
