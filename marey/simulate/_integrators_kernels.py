@@ -103,8 +103,8 @@ def finished(
 @kernel
 def surplus_of(
     surplus: float, h: float, v: FloatArray, p: FloatArray, new: FloatArray, momentum: FloatArray, impulse: FloatArray
-) -> tuple[float, float, float]:
-    r"""Energy [J] that came from nowhere, kinetic energy and work after a step from (v, p) to (new, momentum).
+) -> tuple[float, float, float, float]:
+    r"""Energy [J] from nowhere, so far and in this step, kinetic energy and work of a step to (new, momentum).
 
     The work is :math:`\frac12 (v_k + v_{k+1})^T f`, with the impulse f of all that is not the figure's own. What came
     from nowhere is forgotten within ``FORGOTTEN_S``, and is lost in proportion where forces take energy away.
@@ -115,4 +115,5 @@ def surplus_of(
         after += 0.5 * new[i] * momentum[i]
         work += 0.5 * impulse[i] * (v[i] + new[i])
     kept = exp(-h / FORGOTTEN_S) * (max(0.0, 1.0 + min(0.0, work / before)) if before > 0.0 else 0.0)
-    return max(0.0, kept * surplus + after - before - work), after, work
+    gain = after - before - work
+    return min(after, max(0.0, kept * surplus + gain)), gain, after, work

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from marey.simulate._constraints import Memory, Outcome
 
 MAX_LEVELS: Final = 4  # times that a step is halved
-MAX_SURPLUS: Final = 0.5  # of the energy may come from nowhere; the rest was there, or is the work of forces
+MAX_GAIN: Final = 0.1  # of the energy may come from nowhere in one step
+MAX_SURPLUS: Final = 0.5  # of the energy may come from nowhere in all; the rest was there, or is the work of forces
 ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
 EXTRA_DAMPINGS: Final = (0.1, 1.0, 10.0, 1e2, 1e4)  # [-] alpha dt; the last leaves hardly more than a rigid body
 
@@ -62,8 +63,11 @@ def checked_energy(before: State, after: State, impulse: FloatArray) -> State | 
     from marey.simulate._integrators_kernels import surplus_of
 
     carried = (before.velocity, before.momentum, after.velocity, after.momentum)
-    surplus, kinetic, work = surplus_of(before.surplus_j, after.step_s, *carried, impulse)
-    if not isfinite(surplus) or surplus > MAX_SURPLUS * (kinetic + abs(work)) + ENERGY_FLOOR_J:
+    surplus, gain, kinetic, work = surplus_of(before.surplus_j, after.step_s, *carried, impulse)
+    scale = kinetic + abs(work)
+    if not isfinite(scale) or gain > MAX_GAIN * scale + ENERGY_FLOOR_J:
+        return None
+    if surplus > max(before.surplus_j, MAX_SURPLUS * scale + ENERGY_FLOOR_J):
         return None
     object.__setattr__(after, "surplus_j", surplus)
     return after
