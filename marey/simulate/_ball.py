@@ -16,7 +16,7 @@ from marey.base import FloatArray, InputError, frozen
 from marey.dynamics import GRAVITY
 from marey.simulate._ground import GAMMA, Ground
 from marey.simulate._mechanics import Mechanics
-from marey.simulate._rows import NO_SLOT, Rows
+from marey.simulate._rows import Rows, plain_rows
 from marey.skeleton import Capsules
 
 NEAR_M: Final = 0.05  # [m]
@@ -70,13 +70,9 @@ def ball_rows(
             row[:d] = touch.row
             row[d + 3 * n : d + 3 * n + 3] = -touch.normal
             found.append((row, _bound(ball, touch.gap, approach, dt), f"ball {n} on the {other}"))
-    count = len(found)
-    J = np.array([row for row, _, _ in found]).reshape(count, d + 3 * len(balls))
-    b = np.array([bound for _, bound, _ in found])
-    none = np.full(count, NO_SLOT, dtype=np.int64)
-    ends = (np.zeros(count), np.full(count, np.inf))
-    priorities = np.full(count, CONTACT_PRIORITY)
-    return Rows(J, b, *ends, none, np.zeros((count, 3)), none, priorities, [name for _, _, name in found])
+    J = np.array([row for row, _, _ in found]).reshape(len(found), d + 3 * len(balls))
+    b, names = np.array([bound for _, bound, _ in found]), [name for _, _, name in found]
+    return plain_rows(J, b, is_equality=False, name="ball", priority=CONTACT_PRIORITY, names=names)
 
 
 def _bound(ball: Ball, gap: float, approach: float, dt: float) -> float:

@@ -8,17 +8,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.simulate._ball import CONTACT_PRIORITY, Ball, ball_rows, moved_balls, with_balls
 from marey.simulate._constraints_kinds import Constraint
 from marey.simulate._contacts import Contacts, contact_spheres
-from marey.simulate._ground import Ground, planes_of
+from marey.simulate._ground import FRICTIONS, Friction, Ground, Planes, planes_of
 from marey.simulate._limit_rows import LimitRows
 from marey.simulate._mechanics import Mechanics
 from marey.simulate._mechanism import Mechanism
-from marey.simulate._rows import NO_SLOT, Names, Remembered, Rows, stacked
+from marey.simulate._rows import Names, Remembered, Rows, plain_rows, stacked
 from marey.simulate._solve import Solution, solve_factored
 from marey.skeleton import capsules
 
@@ -64,19 +64,11 @@ class _Near(NamedTuple):
 
 
 class _Gathered(NamedTuple):
+    """Rows of a step, contacts first, and where they come from."""
+
     rows: Rows
-    partners: IntArray
-    grips: FloatArray
     near: _Near
     logs: FloatArray
-
-    def joined(self, more: Rows) -> _Gathered:
-        """With more rows behind."""
-        return self._replace(
-            rows=stacked([self.rows, more]),
-            partners=np.concatenate([self.partners, np.full(len(more), -1, dtype=np.int64)]),
-            grips=np.concatenate([self.grips, np.zeros(len(more))]),
-        )
 
 
 def make_constrainer(
@@ -146,11 +138,29 @@ class Constrainer:
         velocity: FloatArray,
         dt: float,
         memory: Memory | None = None,
+        *,
+        friction: Friction | None = None,
     ) -> Rows:
-        """Rows of a step that is expected to have about this velocity ``(d,)``; balls come as a surprise."""
-        return self._gathered(
-            here, wxyz, velocity, velocity, dt, self.first_memory() if memory is None else memory
-        ).rows
+        """Rows of a step that is expected to have about this velocity ``(d,)``; balls come as a surprise.
+
+        Args:
+            here: mechanics of the present configuration.
+            wxyz: local rotations ``(J, 4)``.
+            coordinates: of the pose model ``(k,)``.
+            velocity: before the step ``(d,)``.
+            dt: length of the step [s].
+            memory: of the last step.
+            friction: how to write the rows of contacts, in place of how the grounds say: "coulomb" facets of cones,
+                "staggered" a normal and two tangential rows (their ``partners`` and ``grips`` tell what bounds them),
+                "stick" or "frictionless".
+        """
+        memory = self.first_memory() if memory is None else memory
+        planes = self._planes
+        if friction is not None:
+            if friction not in FRICTIONS:
+                raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
+            planes = planes._replace(modes=np.full(len(self.grounds), FRICTIONS.index(friction)))
+        return self._gathered(here, wxyz, velocity, velocity, dt, memory, planes).rows
 
     def solve(
         self,
@@ -180,12 +190,12 @@ class Constrainer:
         memory = self.first_memory() if memory is None else memory
         factor = cholesky(inertia)
         free = solved(factor, rhs)
-        gathered = self._gathered(here, wxyz, free, velocity, dt, memory)
+        gathered = self._gathered(here, wxyz, free, velocity, dt, memory, self._planes)
         if memory.balls:
             factor, free, gathered = self._joined_by_balls(factor, free, gathered, here, velocity, dt, memory.balls)
         rows, slots = gathered.rows, gathered.rows.slots
         start = np.where(slots >= 0, memory.warm[slots], 0.0)
-        found = solve_factored(factor, free, rows, start=start, partners=gathered.partners, grips=gathered.grips)
+        found = solve_factored(factor, free, rows, start=start)
         if self._limit_rows is not None:
             gathered, found = self._within_limits(factor, free, gathered, found, here, wxyz, dt)
             rows, slots = gathered.rows, gathered.rows.slots
@@ -211,45 +221,42 @@ class Constrainer:
         velocity: FloatArray,
         dt: float,
         memory: Memory,
+        planes: Planes,
     ) -> _Gathered:
         """All rows of a step from a velocity, expected to come to about another."""
-        near, contact_part, partners = self._contact_rows(here, expected, velocity, dt, memory)
+        near, contact_part = self._contact_rows(here, expected, velocity, dt, memory, planes)
         parts, logs = [contact_part], memory.logs
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(wxyz, here.turns, memory.logs, expected, dt)
             parts.append(self._limit_part(J, b, who))
         parts += [constraint.rows(here, self.skeleton, dt) for constraint in self._constraints]
-        rows = stacked(parts)
-        grips = np.zeros(len(rows))
-        if partners.size and partners.max() >= 0:
-            grips[: len(partners)] = self._planes.frictions[near.which[contact_part.owners, 0]]
-        partners = np.concatenate([partners, np.full(len(rows) - len(partners), -1, dtype=np.int64)])
-        return _Gathered(rows, partners, grips, near, logs)
+        return _Gathered(stacked(parts), near, logs)
 
     def _contact_rows(
-        self, here: Mechanics, expected: FloatArray, velocity: FloatArray, dt: float, memory: Memory
-    ) -> tuple[_Near, Rows, IntArray]:
+        self,
+        here: Mechanics,
+        expected: FloatArray,
+        velocity: FloatArray,
+        dt: float,
+        memory: Memory,
+        planes: Planes,
+    ) -> tuple[_Near, Rows]:
         from marey.simulate._rows_kernels import contact_rows, near_contacts
 
-        columns = (here.angular, here.linear)
-        which, gaps, arms, speeds = near_contacts(
-            here.frames, here.joints, *columns, self.spheres, self._planes, expected, dt
-        )
-        places = here.joints[self.spheres.joints[which[:, 1]]] + arms
-        near = _Near(which, gaps, arms, speeds, places)
-        table = contact_rows(
-            *columns, places, self.spheres, self._planes, *(which, gaps, arms, speeds), memory.contacts, velocity, dt
-        )
-        names, priorities = Names(self._slot_names, table.slots), np.full(len(table.b), CONTACT_PRIORITY)
-        ends = (table.J, table.b, table.lower, table.upper, table.slots, table.directions, table.owners)
-        return near, Rows(*ends, priorities, names), table.partners
+        columns, spheres = (here.angular, here.linear), self.spheres
+        which, gaps, arms, speeds = near_contacts(here.frames, here.joints, *columns, spheres, planes, expected, dt)
+        near = _Near(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
+        found = (which, gaps, arms, speeds, memory.contacts, velocity, dt)
+        table = contact_rows(*columns, near.places, spheres, planes, *found)
+        priorities = np.full(len(table.b), CONTACT_PRIORITY)
+        return near, Rows(*table, priorities, Names(self._slot_names, table.slots))
 
-    def _limit_part(self, J: FloatArray, b: FloatArray, who: IntArray) -> Rows:
-        count = len(b)
+    def _limit_part(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> Rows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
-        ends = (np.zeros(count), np.full(count, np.inf))
-        names, nobody = Names(self._slot_names, slots), np.full(count, -1, dtype=np.int64)
-        return Rows(J, b, *ends, slots, np.zeros((count, 3)), nobody, np.full(count, LIMIT_PRIORITY), names)
+        names = Names(self._slot_names, slots)
+        kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
+        ends = (J, b)
+        return plain_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
 
     def _named_slots(self) -> tuple[str, ...]:
         """Names of all possible rows: contacts plane by plane, then the limits of the joints."""
@@ -274,12 +281,10 @@ class Constrainer:
                 break
             wider = np.zeros((len(b), len(free)))
             wider[:, : J.shape[1]] = J
-            more = replace(self._limit_part(wider, b, who), slots=np.full(len(b), NO_SLOT, dtype=np.int64))
-            gathered = gathered.joined(more)
+            more = self._limit_part(wider, b, who, is_new=False)
+            gathered = gathered._replace(rows=stacked([gathered.rows, more]))
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
-            found = solve_factored(
-                factor, free, gathered.rows, start=start, partners=gathered.partners, grips=gathered.grips
-            )
+            found = solve_factored(factor, free, gathered.rows, start=start)
         return gathered, found
 
     def _joined_by_balls(
@@ -297,7 +302,7 @@ class Constrainer:
         rows = gathered.rows
         wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
         factor, free = with_balls(factor, free, balls, dt)
-        return factor, free, gathered._replace(rows=replace(rows, J=wider)).joined(hits)
+        return factor, free, gathered._replace(rows=stacked([replace(rows, J=wider), hits]))
 
     def _remembered(
         self, here: Mechanics, gathered: _Gathered, found: Solution, dt: float, memory: Memory

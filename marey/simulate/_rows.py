@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, overload
 
 import numpy as np
@@ -27,9 +27,11 @@ class Rows:
     b: FloatArray  # (m,)
     lower: FloatArray  # (m,) of the multipliers [N s]
     upper: FloatArray  # (m,)
-    slots: IntArray  # (m,) which of all possible rows of the figure it is; NO_SLOT for rows made by the user
     directions: FloatArray  # (m, 3) in world, in which a unit impulse of a contact's row pushes; zero for other rows
     owners: IntArray  # (m,) number of the contact in this step, or -1
+    slots: IntArray  # (m,) which of all possible rows of the figure it is; NO_SLOT for rows made by the user
+    partners: IntArray  # (m,) for a tangential row the normal one that bounds it by friction; -1 for none
+    grips: FloatArray  # (m,) coefficient of friction of the contact's ground; zero for other rows
     priorities: IntArray  # (m,) who gives way where not all can hold: lower first
     names: Sequence[str]  # (m,)
 
@@ -43,7 +45,7 @@ class Rows:
 
 
 class RowTable(NamedTuple):
-    """Rows while they are written; a partner is the normal row that bounds a tangential one, or -1."""
+    """The first arrays of ``Rows``, while kernels write them."""
 
     J: FloatArray  # (m, d)
     b: FloatArray  # (m,)
@@ -53,6 +55,7 @@ class RowTable(NamedTuple):
     owners: IntArray  # (m,)
     slots: IntArray  # (m,)
     partners: IntArray  # (m,)
+    grips: FloatArray  # (m,)
 
 
 class Remembered(NamedTuple):
@@ -84,28 +87,30 @@ class Names(Sequence[str]):
         return len(self._slots)
 
 
-def plain_rows(J: FloatArray, b: FloatArray, *, is_equality: bool, name: str, priority: int = 1) -> Rows:
+def plain_rows(
+    J: FloatArray,
+    b: FloatArray,
+    *,
+    is_equality: bool,
+    name: str,
+    priority: int = 1,
+    slots: IntArray | None = None,
+    names: Sequence[str] | None = None,
+) -> Rows:
     """Rows that belong to no contact."""
     count = len(b)
-    lower = np.full(count, -np.inf if is_equality else 0.0)
+    lower, upper = np.full(count, -np.inf if is_equality else 0.0), np.full(count, np.inf)
     none = np.full(count, NO_SLOT, dtype=np.int64)
-    upper = np.full(count, np.inf)
-    return Rows(J, b, lower, upper, none, np.zeros((count, 3)), none, np.full(count, priority), (name,) * count)
+    slots, names = none if slots is None else slots, (name,) * count if names is None else names
+    ends = (J, b, lower, upper, np.zeros((count, 3)), none, slots, none, np.zeros(count))
+    return Rows(*ends, np.full(count, priority), names)
 
 
 def stacked(parts: Sequence[Rows]) -> Rows:
-    """Rows of several kinds as one set."""
+    """Rows of several kinds as one set; only the first may have partners."""
     if len(parts) == 1:
         return parts[0]
     names = [name for part in parts for name in part.names]
-    return Rows(
-        np.concatenate([p.J for p in parts]),
-        np.concatenate([p.b for p in parts]),
-        np.concatenate([p.lower for p in parts]),
-        np.concatenate([p.upper for p in parts]),
-        np.concatenate([p.slots for p in parts]),
-        np.concatenate([p.directions for p in parts]),
-        np.concatenate([p.owners for p in parts]),
-        np.concatenate([p.priorities for p in parts]),
-        names,
-    )
+    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "partners", "grips", "priorities")
+    joined = {column: np.concatenate([getattr(p, column) for p in parts]) for column in columns}
+    return replace(parts[0], names=names, **joined)

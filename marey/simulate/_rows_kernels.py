@@ -120,9 +120,9 @@ def tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> fl
 
 
 @kernel
-def _begin_row(out: RowTable, i: int, owner: int, slot: int, bound: float) -> None:
+def _begin_row(out: RowTable, i: int, owner: int, slot: int, bound: float, mu: float) -> None:
     out.b[i], out.owners[i], out.slots[i] = bound, owner, slot
-    out.lower[i], out.upper[i], out.partners[i] = 0.0, np.inf, -1
+    out.lower[i], out.upper[i], out.partners[i], out.grips[i] = 0.0, np.inf, -1, mu
 
 
 @kernel
@@ -141,7 +141,7 @@ def _cone_rows(
     """Write the facets of a cone of friction; return the number of the next row."""
     for f in range(sides):
         u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
-        _begin_row(out, i, owner, slot + 1 + f, bound)
+        _begin_row(out, i, owner, slot + 1 + f, bound, mu)
         for r in range(3):
             side = u * axes[0, r] + w * axes[1, r]
             out.directions[i, r] = n[r] + side
@@ -151,10 +151,13 @@ def _cone_rows(
 
 
 @kernel
-def _tangent_rows(out: RowTable, i: int, owner: int, slot: int, axes: FloatArray, pull: FloatArray, most: float) -> int:
+def _tangent_rows(
+    out: RowTable, i: int, owner: int, slot: int, axes: FloatArray, pull: FloatArray, mu: float, most: float
+) -> int:
     """Write two tangential rows with impulses up to ``most``; return the number of the next row."""
     for f in range(2):
-        _begin_row(out, i, owner, slot + 1 + f, axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2])
+        bound = axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2]
+        _begin_row(out, i, owner, slot + 1 + f, bound, mu)
         out.directions[i] = axes[f]
         out.lower[i], out.upper[i] = -most, most
         i += 1
@@ -194,7 +197,7 @@ def contact_rows(
     most, d = which.shape[0] * SLOTS, angular.shape[2]
     whole, b, lower, upper = np.empty((3, most), dtype=np.int64), np.empty(most), np.empty(most), np.empty(most)
     J, directions = np.empty((most, d)), np.empty((most, 3))
-    out = RowTable(J, b, lower, upper, directions, whole[0], whole[1], whole[2])
+    out = RowTable(J, b, lower, upper, directions, whole[0], whole[1], whole[2], np.empty(most))
     axes, pull, i = np.empty((2, 3)), np.empty(3), 0
     for c in range(which.shape[0]):
         p, s = which[c, 0], which[c, 1]
@@ -211,20 +214,22 @@ def contact_rows(
             before = slip_of(angular, linear, spheres.joints[s], arms[c], n, velocity)
             kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, bound - fall))
         if not touches or mode != COULOMB or kept > 0.0:
-            _begin_row(out, i, c, slot, bound)
+            _begin_row(out, i, c, slot, bound, mu)
             out.directions[i] = n
             i += 1
         if touches and mode == COULOMB:
             i = _cone_rows(out, i, c, slot, bound - mu * kept, n, axes, pull, mu, int(planes.facets[p]))
         elif touches:
-            i = _tangent_rows(out, i, c, slot, axes, pull, np.inf if mode == STICK else mu * float(memory.pushes[p, s]))
+            i = _tangent_rows(
+                out, i, c, slot, axes, pull, mu, np.inf if mode == STICK else mu * float(memory.pushes[p, s])
+            )
             if mode == STAGGERED:
                 out.partners[first + 1 : i] = first
         for k in range(first, i):
             u = out.directions[k]
             row_of(angular, linear, spheres.joints[s], arms[c], u[0], u[1], u[2], out.J[k])
-    b, lower, upper, directions = b[:i], lower[:i], upper[:i], directions[:i]
-    return RowTable(out.J[:i], b, lower, upper, directions, out.owners[:i], out.slots[:i], out.partners[:i])
+    b, lower, upper, directions, whole = b[:i], lower[:i], upper[:i], directions[:i], whole[:, :i]
+    return RowTable(out.J[:i], b, lower, upper, directions, whole[0], whole[1], whole[2], out.grips[:i])
 
 
 @kernel

@@ -42,8 +42,6 @@ def solve_step(
     rows: Rows,
     *,
     start: FloatArray | None = None,
-    partners: IntArray | None = None,
-    grips: FloatArray | None = None,
 ) -> Solution:
     r"""Minimise :math:`\frac12 v^T M v - f^T v` under rows :math:`J v = b`, :math:`J v \ge b`.
 
@@ -55,8 +53,6 @@ def solve_step(
         rhs: f ``(d,)``.
         rows: what must hold.
         start: guess of the multipliers ``(m,)``.
-        partners: row ``(m,)`` whose multiplier bounds this one's, -1 for none: staggered friction.
-        grips: coefficients ``(m,)`` for rows with partners.
     """
     if not (
         np.isfinite(inertia).all()
@@ -68,7 +64,7 @@ def solve_step(
     from marey.simulate._solve_kernels import cholesky, solved
 
     U = cholesky(inertia)
-    return solve_factored(U, solved(U, rhs), rows, start=start, partners=partners, grips=grips)
+    return solve_factored(U, solved(U, rhs), rows, start=start)
 
 
 def solve_factored(
@@ -77,17 +73,13 @@ def solve_factored(
     rows: Rows,
     *,
     start: FloatArray | None = None,
-    partners: IntArray | None = None,
-    grips: FloatArray | None = None,
 ) -> Solution:
     """As :func:`solve_step`, from the upper factor of the inertia and the velocity without rows."""
     from marey.simulate._solve_kernels import constrained_velocity
 
     count = len(rows)
     guess = np.zeros(count) if start is None else start
-    who = np.full(count, -1, dtype=np.int64) if partners is None else partners
-    hold = np.zeros(count) if grips is None else grips
-    ends = (rows.J, rows.b, rows.lower, rows.upper, who, hold)
+    ends = (rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
     hard = np.full(count, HARD)
     velocity, x, missed, changes, passes = constrained_velocity(
         U, free_velocity, *ends, hard, guess, TOLERANCE, MAX_PASSES

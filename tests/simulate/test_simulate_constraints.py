@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,13 +64,9 @@ def test_tournier_51_duplicated_rows_do_not_change_the_velocity(seed: int) -> No
     rng = np.random.default_rng(seed)
     again = rng.integers(0, len(rows), 15)
     scales = rng.uniform(0.5, 2.0, 15)
-    twice = Rows(
-        np.concatenate([rows.J, scales[:, None] * rows.J[again]]),
-        np.concatenate([rows.b, scales * rows.b[again]]),
-        *(np.concatenate([end, end[again]]) for end in (rows.lower, rows.upper)),
-        *(np.concatenate([part, part[again]]) for part in (rows.slots, rows.directions, rows.owners, rows.priorities)),
-        [*rows.names, *(rows.names[i] for i in again)],
-    )
+    copies = plain_rows(scales[:, None] * rows.J[again], scales * rows.b[again], is_equality=False, name="again")
+    copies = replace(copies, lower=rows.lower[again], upper=rows.upper[again])
+    twice = stacked([rows, copies])
     one, two = solve_step(inertia, rhs, rows), solve_step(inertia, rhs, twice)
     np.testing.assert_allclose(two.velocity, one.velocity, rtol=0, atol=1e-8)
     assert not two.relaxed
@@ -134,7 +132,7 @@ def test_entries_that_are_not_finite_are_refused(broken: str) -> None:
     inertia, rhs, rows = random_step(1, 4, 1, 2)
     inertia, rhs, J = inertia.copy(), rhs.copy(), rows.J.copy()
     {"inertia": inertia[0], "rhs": rhs, "rows": J[0]}[broken][0] = np.nan
-    bad = Rows(J, rows.b, rows.lower, rows.upper, rows.slots, rows.directions, rows.owners, rows.priorities, rows.names)
+    bad = replace(rows, J=J)
     with pytest.raises(InputError, match="not finite"):
         solve_step(inertia, rhs, bad)
 

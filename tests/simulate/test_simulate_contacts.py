@@ -208,6 +208,43 @@ def test_a_ground_of_another_kind_is_refused(d1_body: Body, d1_model: PoseModel)
 
 
 @pytest.mark.mocap
+def test_rows_for_a_controller_come_in_every_form_of_friction(
+    d1_body: Body, c1_model: PoseModel, d1_walk: Motion
+) -> None:
+    simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=300.0, ground=Ground(mu=0.6))
+    put(simulator, d1_walk[0], 0.0)
+    for _ in range(20):
+        simulator.step(H)
+    constrainer, state, here = simulator.constrainer, simulator.state, simulator.mechanics()
+    assert constrainer is not None
+    asked = (here, state.rotations.wxyz, state.coordinates, state.velocity, H)
+    forms = {f: constrainer.rows(*asked, friction=f) for f in FRICTIONS}
+    count = len(forms["frictionless"])
+    assert count >= 4
+    np.testing.assert_allclose(forms["frictionless"].directions, np.tile([0.0, 1.0, 0.0], (count, 1)), atol=1e-12)
+    pairs = forms["staggered"]
+    sides = np.flatnonzero(pairs.partners >= 0)
+    assert len(sides) == 2 * len(np.unique(pairs.partners[sides]))
+    np.testing.assert_allclose(pairs.directions[sides, 1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(pairs.directions[pairs.partners[sides], 1], 1.0)
+    assert (pairs.grips[sides] == 0.6).all()
+    assert (pairs.owners[sides] == pairs.owners[pairs.partners[sides]]).all()
+    facets = forms["coulomb"].directions
+    slanted = np.linalg.norm(facets[:, [0, 2]], axis=1)
+    assert set(np.round(slanted, 9)) <= {0.0, 0.6}
+    assert len(constrainer.rows(*asked)) == len(forms["coulomb"])
+    for rows in forms.values():  # a row is the speed of its point along its direction
+        for i in range(len(rows)):
+            name = rows.names[i].removeprefix("contact of ")
+            at = contact_spheres(d1_body.skeleton)[1].index(name)
+            joint, offset, radius = (part[at] for part in contact_spheres(d1_body.skeleton)[0])
+            low = offset - radius * here.frames[joint].T @ [0.0, 1.0, 0.0]
+            np.testing.assert_allclose(rows.J[i], rows.directions[i] @ here.point_jacobian(joint, low), atol=1e-12)
+    with pytest.raises(UnknownNameError, match="glue"):
+        constrainer.rows(*asked, friction="glue")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.mocap
 def test_the_same_drop_twice_gives_the_same_bits(d1_body: Body, d1_model: PoseModel, d1_walk: Motion) -> None:
     def run() -> np.ndarray:
         simulator = Simulator(d1_body, d1_model, ground=Ground())

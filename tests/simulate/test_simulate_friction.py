@@ -10,7 +10,7 @@ from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
-from marey.simulate import Ground, Simulator, contact_spheres
+from marey.simulate import Ground, PointForce, Simulator, contact_spheres
 from marey.skeleton import Pose, Skeleton
 
 H = 0.01
@@ -150,3 +150,27 @@ def test_tournier_53_feet_that_stand_do_not_slip(
         slip = max([slip, *(float(np.linalg.norm((touching[n] - first[n])[[0, 2]])) for n in touching)])
     assert first
     assert slip < 1e-3
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("friction", CONES)
+def test_a_foot_that_carries_the_body_stands_though_the_leg_pushes_hard(
+    d1_body: Body, c1_model: PoseModel, d1_walk: Motion, friction: str
+) -> None:
+    """A leg is light: without friction its foot would slide off at once, but the whole weight holds it."""
+    simulator = Simulator(d1_body, c1_model, damping="energetic", damping_rate=300.0, ground=Ground(friction=friction))
+    spheres, names = contact_spheres(d1_body.skeleton)
+    simulator.reset(d1_walk[0])
+    shape, here = simulator.state.pose, simulator.mechanics()
+    low = min(here.point(int(j), o)[1] - r for j, o, r in zip(*spheres, strict=True))
+    simulator.reset(Pose(shape.skeleton, shape.root_position - [0.0, low, 0.0], shape.rotations))
+    for _ in range(20):
+        simulator.step(H)
+    contacts = simulator.contacts
+    assert contacts is not None
+    loaded = names.index(contacts.names[int(np.argmax(contacts.impulses[:, 1]))])
+    joint, offset = int(spheres.joints[loaded]), spheres.offsets[loaded]
+    before = simulator.mechanics().point(joint, offset)
+    for _ in range(15):
+        simulator.step(H, [PointForce(d1_body.skeleton.names[joint], [150.0, 0.0, 0.0], offset)])
+    assert np.linalg.norm((simulator.mechanics().point(joint, offset) - before)[[0, 2]]) < 5e-3
