@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph._rebuild_joins import Track
 from marey.graph._rebuild_track import SIDES
 from marey.kinematics import Limb, solve_two_bone
@@ -22,6 +22,10 @@ LOWER_S: Final = 0.15  # [s] over which the root goes down so that a leg reaches
 MOST_DOWN_M: Final = 0.05  # [m]
 LOWEST: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
 HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
+SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
+HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
+SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
+LIFT_M: Final = 0.05  # [m] how high such a foot is lifted
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 STILL_MPS: Final = 0.11  # [m/s] a point of a planted foot that is faster does not touch
 STILL_M: Final = 0.0019  # [m] nor does one that moves farther from one frame to the next
@@ -32,17 +36,39 @@ UP: Final = np.array([0.0, 1.0, 0.0])
 def pins(track: Track) -> FloatArray:
     """One place for each stance of each foot ``(F, 2, 3)``: the mean of where it is while poses are placed by it.
 
-    NaN while in the air. A stance in which a foot never is the anchor stands where it stood first.
+    NaN while in the air. A stance in which a foot never is the anchor stands where it stood first. Where stretches meet
+    that have a foot in quite other places, and the other foot carries the body, it takes a small step.
     """
     held = np.full_like(track.plants, np.nan)
     for foot in range(2):
         for start, stop in runs(~np.isnan(track.plants[:, foot, 0])):
-            own = np.arange(start, stop)
-            placed = own[track.is_anchor[own, foot]]
-            places = track.plants[placed if len(placed) else own[:1], foot]
-            places = np.concatenate([places[:, :2], np.unwrap(places[:, 2:], axis=0)], axis=1)
-            held[own, foot] = places.mean(axis=0)
+            for own in _stances(track, foot, np.arange(start, stop)):
+                placed = own[track.is_anchor[own, foot]]
+                places = track.plants[placed if len(placed) else own[:1], foot]
+                places = np.concatenate([places[:, :2], np.unwrap(places[:, 2:], axis=0)], axis=1)
+                held[own, foot] = places.mean(axis=0)
     return held
+
+
+def _stances(track: Track, foot: int, own: IntArray) -> list[IntArray]:
+    """Knots of a stance, cut where its foot is suddenly elsewhere, with time for a step between the parts."""
+    places = track.plants[own, foot, :2]
+    jumps = 1 + np.flatnonzero(np.linalg.norm(np.diff(places, axis=0), axis=1) > SHUFFLE_M)
+    for jump in jumps:
+        t, at = track.times[own], float(track.times[own[jump]])
+        carried = next((r for r in _carried(track, 1 - foot) if r[0] <= at <= r[1]), (at, at))
+        begin = max(at - HALF_STEP_S, carried[0] + SETTLED_S)
+        end = begin + 2.0 * HALF_STEP_S
+        before, after = own[t <= begin], own[t >= end]
+        if len(before) > 1 and len(after) > 1 and end <= carried[1]:
+            return [before, *_stances(track, foot, after)]
+    return [own]
+
+
+def _carried(track: Track, foot: int) -> list[tuple[float, float]]:
+    """Times [s] from which to which a foot stands."""
+    found = runs(~np.isnan(track.plants[:, foot, 0]))
+    return [(float(track.times[a]), float(track.times[b - 1])) for a, b in found]
 
 
 def pinned(motion: Motion, places: FloatArray) -> Motion:
@@ -76,8 +102,18 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
     shift = stepped(np.where(planted[:, None], shift, 0.0), planted)
     down = stepped(-low[:, None], _flat(low, planted))[:, 0]
-    shift[:, 1] = np.maximum(down, -low)
+    shift[:, 1] = np.maximum(down, -low) + _lifted(low, planted)
     return turn @ (ankle - ball) + ball + shift, turn
+
+
+def _lifted(low: FloatArray, planted: BoolArray) -> FloatArray:
+    """How much [m] feet are lifted in swings in which they stay on the ground: small steps that no clip has taken."""
+    lift = np.zeros_like(low)
+    for start, stop in runs(~planted):
+        if start > 0 and stop < len(low) and low[start:stop].max() < LIFT_M:
+            u = np.arange(1, stop - start + 1) / (stop - start + 1)
+            lift[start:stop] = LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
+    return lift
 
 
 def _flat(low: FloatArray, planted: BoolArray) -> BoolArray:

@@ -185,3 +185,28 @@ def test_gaps_are_filled_by_a_cubic_step():
 def test_headings_are_mixed_the_shorter_way():
     mixed = mixed_places(np.array([0.0, 0.0, 3.1]), np.array([1.0, 0.0, -3.1]), 0.5)
     assert mixed[2] == pytest.approx(np.pi)
+
+
+@pytest.mark.parametrize("landed", [0, 20])
+def test_a_foot_that_is_suddenly_elsewhere_takes_a_step_while_the_other_carries(landed):
+    track = some_track(61)
+    plants, anchor = track.plants.copy(), track.is_anchor.copy()
+    plants[:, 0], plants[20:, 0, 0] = [0.0, 0.0, 0.1], 0.2
+    plants[landed:, 1] = [0.3, 0.0, 0.0]
+    anchor[:20, 0], anchor[20:, 1] = True, True
+    held = pins(replace(track, plants=plants, is_anchor=anchor))
+    swing = np.flatnonzero(np.isnan(held[:, 0, 0]))
+    assert 8 <= len(swing) <= 13 and (np.diff(swing) == 1).all()
+    assert not np.isnan(plants[swing, 1, 0]).any() and swing[0] >= landed
+    assert (held[: swing[0], 0, 0] == 0.0).all()
+    assert (held[swing[-1] + 1 :, 0, 0] == 0.2).all()
+
+
+def test_a_foot_that_carries_alone_takes_no_step():
+    track = some_track(61)
+    plants, anchor = track.plants.copy(), track.is_anchor.copy()
+    plants[:, 0], plants[20:, 0, 0] = [0.0, 0.0, 0.1], 0.2
+    anchor[:, 0] = True
+    held = pins(replace(track, plants=plants, is_anchor=anchor))
+    assert not np.isnan(held[:, 0, 0]).any()
+    assert np.ptp(held[:, 0, 0]) == 0.0
