@@ -26,6 +26,7 @@ SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than
 HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
 LIFT_M: Final = 0.05  # [m] how high such a foot is lifted
+LOW_SWING_M: Final = 0.02  # [m] one that never is as high as this in a swing takes a step that no clip has
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 STILL_MPS: Final = 0.11  # [m/s] a point of a planted foot that is faster does not touch
 STILL_M: Final = 0.0019  # [m] nor does one that moves farther from one frame to the next
@@ -102,15 +103,15 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
     shift = stepped(np.where(planted[:, None], shift, 0.0), planted)
     down = stepped(-low[:, None], _flat(low, planted))[:, 0]
-    shift[:, 1] = np.maximum(down, -low) + _lifted(low, planted)
+    shift[:, 1] = np.maximum(down, -low) + _lifted(low, planted, HALF_STEP_S * motion.rate_hz)
     return turn @ (ankle - ball) + ball + shift, turn
 
 
-def _lifted(low: FloatArray, planted: BoolArray) -> FloatArray:
+def _lifted(low: FloatArray, planted: BoolArray, shortest: float) -> FloatArray:
     """How much [m] feet are lifted in swings in which they stay on the ground: small steps that no clip has taken."""
     lift = np.zeros_like(low)
     for start, stop in runs(~planted):
-        if start > 0 and stop < len(low) and low[start:stop].max() < LIFT_M:
+        if start > 0 and stop < len(low) and stop - start > shortest and low[start:stop].max() < LOW_SWING_M:
             u = np.arange(1, stop - start + 1) / (stop - start + 1)
             lift[start:stop] = LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
     return lift
