@@ -144,7 +144,7 @@ def bounds(
 
     Args:
         name: "euclid" and "2d": distance to the goal as the crow flies, or round walls. "graph": cost of the dearest
-            event that is left, wherever it is. "combined": the greatest of distance through all that is left, and cost
+            event (pick, jump, step over water) that is left. "combined": the greatest of distance through all, and cost
             of each event plus distance from there ([Safonova2006]_ (4.3), layered). "cycle": distance at the rate
             of the cheapest cycle plus what getting into and out of that cycle costs. "unrepaired": (4.3) as printed,
             as if the root stood on the object; not consistent.
@@ -168,22 +168,27 @@ def bounds(
     if name == "cycle":
         return layers.distance, _cycle_terms(roads, rates, layers)
     if name == "graph":
-        return layers.distance, Terms(np.zeros(1), _dearest(roads, rates, layers, np.zeros(count))[None])
+        return layers.distance, Terms(np.zeros(1), _dearest(roads, rates, goals, layers, np.zeros(count))[None])
     rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
-    ahead = _dearest(roads, rates, layers, rest)
+    ahead = _dearest(roads, rates, goals, layers, rest)
     return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
 
 
-def _dearest(roads: Roads, rates: Rates, layers: Layers, rest: FloatArray) -> FloatArray:
-    """Cost ``(L, N)`` of the dearest constraint that is left, with ``rest`` (L,) from there on.
+def _dearest(roads: Roads, rates: Rates, goals: Goals, layers: Layers, rest: FloatArray) -> FloatArray:
+    """Cost ``(L, N)`` of the dearest pick, jump or step that is left, with ``rest`` (L,) from there on.
 
-    Edges that are apart may still be taken for a constraint before it.
+    Edges that are apart may still be taken for a constraint before it. Places have no table: one that is to be reached
+    standing would hide the way to it, since a maximum sees only the dearer of the two.
     """
-    own = np.stack([costs_to_meet(roads, meets, rates.apart) for meets in layers.meets]) + rest[:, None]
-    later = own
-    if rates.apart.any() and len(own) > 1:
-        none = np.zeros_like(rates.apart)
-        later = np.stack([costs_to_meet(roads, meets, none) for meets in layers.meets]) + rest[:, None]
+
+    def tables(apart: BoolArray) -> FloatArray:
+        costs = np.zeros((len(rest), len(roads.first) - 1))
+        for layer in np.flatnonzero(goals.kind != REACH):
+            costs[layer] = costs_to_meet(roads, layers.meets[layer], apart)
+        return costs + rest[:, None]
+
+    own = tables(rates.apart)
+    later = tables(np.zeros_like(rates.apart)) if rates.apart.any() and len(own) > 1 else own
     ahead = own.copy()
     for layer in range(len(own) - 1):
         ahead[layer] = np.maximum(own[layer], later[layer + 1 :].max(axis=0))

@@ -110,34 +110,53 @@ class Run:
         share = self.clock.part(STAGE_SHARE)
         self._low = self._start_bound(schedule[0])
         self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
-        for epsilon in schedule:
-            way = self._chained(epsilon, share)
-            if share.stopped or self.stopped:
-                break
+        for number in range(len(schedule)):
+            way, is_settled = self._chained(schedule[: number + 1], share)
             if way is not None and way.cost < self.cost:
                 self.best = way
-                self._tell(epsilon, min(self.proved, way.cost / max(self._low, 1e-300)))
-            if self.done or self.stopped:
+                self._tell(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
+            if self.done or self.stopped or not is_settled:
                 break
         self.stopped = self.clock.stopped
 
-    def _chained(self, epsilon: float, clock: Clock) -> Way | None:
-        """One way for each constraint, joined; None if one was not found in time."""
+    def _chained(self, schedule: Sequence[float], clock: Clock) -> tuple[Way | None, bool]:
+        """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
+
+        The first is searched for as long as it takes, the others for each constraint's share of the time.
+        """
         whole: Way | None = None
-        for stage in self._stages:
+        is_settled = True
+        for number, stage in enumerate(self._stages):
             clear(self.memory)
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
-            self._begin(stage, starts, epsilon)
             upper = self.cost - (0.0 if whole is None else whole.cost)
-            self._settle(stage, epsilon, upper, clock)
-            self.expansions += int(self.memory.counts[EXPANSIONS])
-            self.violations += int(self.memory.counts[VIOLATIONS])
-            self.memory.counts[EXPANSIONS] = self.memory.counts[VIOLATIONS] = 0
+            part = clock.part(1.0 / (len(self._stages) - number)) if len(schedule) > 1 else clock
+            is_settled &= self._improved(stage, starts, schedule, upper, part)
+            self._add_up()
             if self.memory.goal == EMPTY:
-                return None
+                return None, is_settled
             way = Way.of(stage.made, self.memory)
             whole = way if whole is None else whole.then(way)
-        return whole
+        return whole, is_settled
+
+    def _improved(
+        self,
+        p: Problem,
+        starts: list[tuple[int, FloatArray]],
+        schedule: Sequence[float],
+        upper: float,
+        clock: Clock,
+    ) -> bool:
+        """Search with one epsilon after the other; false when stopped."""
+        from marey.graph._ara_kernels import reopen
+
+        self._begin(p, starts, schedule[0])
+        for number, epsilon in enumerate(schedule):
+            if number:
+                reopen(self.memory, epsilon)
+            if not self._settle(p, epsilon, upper, clock):
+                return False
+        return True
 
     def _start_bound(self, epsilon: float) -> float:
         """Least cost that any way can have."""
@@ -243,12 +262,16 @@ class Run:
 
     def _count(self) -> None:
         """Add up what the last search did, and how far it got."""
-        counts, count = self.memory.counts, self.memory.num_states
-        self.expansions += int(counts[EXPANSIONS])
-        self.violations += int(counts[VIOLATIONS])
+        self._add_up()
+        count = self.memory.num_states
         met = self.memory.whole[:count, MET]
         most = int(met.max(initial=0))
         self._got = most, float(self.memory.real[:count, H][met == most].min(initial=np.inf))
+
+    def _add_up(self) -> None:
+        counts = self.memory.counts
+        self.expansions += int(counts[EXPANSIONS])
+        self.violations += int(counts[VIOLATIONS])
         counts[EXPANSIONS] = counts[VIOLATIONS] = 0
 
     def advice(self, code: str) -> str:

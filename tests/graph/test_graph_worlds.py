@@ -62,9 +62,13 @@ def test_safonova_a18_blended_edges_join_states_of_equal_contacts_at_equal_weigh
     np.testing.assert_array_equal(arrays.kind[own[a]], arrays.kind[own[c]])
     np.testing.assert_array_equal(arrays.kind[arrays.target[a]], arrays.kind[arrays.target[c]])
     assert (np.isfinite(two.roads.cost[mixed]) & (two.roads.cost[mixed] > 0.0)).all()
-    for e in mixed[:: max(len(mixed) // 20, 1)]:
+    alone = []
+    for e in mixed[:: max(len(mixed) // 40, 1)]:
         pair = np.array([two.blends.a[e]]), np.array([two.blends.c[e]])
-        assert two.roads.cost[e] == pytest.approx(blended_costs(picking, *pair, two.blends.weight[e : e + 1])[0, 0])
+        least = float(blended_costs(picking, *pair, two.blends.weight[e : e + 1])[0, 0])
+        alone.append(two.roads.cost[e] == pytest.approx(least))
+        assert two.roads.cost[e] >= least * (1.0 - 1e-9)  # the rest is what the way into the blend costs
+    assert any(alone)
     through = mixed[(source[mixed] >= picking.num_states) & (two.roads.target[mixed] >= picking.num_states)]
     here, there = (((ends - picking.num_states) % 8)[through] for ends in (source, two.roads.target))
     assert ((here == there) | (here == 7 - there)).all()  # the other way round where a pair is turned round
