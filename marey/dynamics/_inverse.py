@@ -154,7 +154,8 @@ def newton_euler(
     frames, joints = given.rotations.shape
     if joints != body.skeleton.num_joints:
         raise InputError(f"the states have {joints} joints, the body {body.skeleton.num_joints}")
-    push = np.zeros((0, 6)) if external is None else frozen(external, frames, joints, 6, name="external").reshape(-1, 6)
+    pushed = 0 if external is None else frames
+    push = frozen(np.zeros((0, joints, 6)) if external is None else external, pushed, joints, 6, name="external")
     roots = np.stack([given.root_positions, given.root_velocities, given.root_accelerations], axis=1)
     torques, wrench, sums = run(
         body.skeleton.parents,
@@ -166,7 +167,7 @@ def newton_euler(
         given.rotations.wxyz.reshape(-1, 4),
         given.rates.reshape(-1, 3),
         given.rate_changes.reshape(-1, 3),
-        push,
+        push.reshape(-1, 6),
         -float(gravity_vector(gravity)[1]),
     )
     _check_finite(torques.reshape(frames, -1), wrench.reshape(frames, -1), sums)

@@ -39,9 +39,9 @@ def torques(
     from marey.dynamics._torques_kernels import inverse_torques
 
     states, body = full_states(tree, q, qd, qdd), whole(tree)
-    pushes = np.zeros((0, body.num_dofs, 6))
-    if external is not None:
-        pushes = frozen(external, len(states[0]), body.num_dofs, 6, name="external")
+    none = np.zeros((0, body.num_dofs, 6))
+    frames = 0 if external is None else len(states[0])
+    pushes = frozen(none if external is None else external, frames, body.num_dofs, 6, name="external")
     return inverse_torques(body.arrays, states, gravity_vector(gravity), pushes)
 
 
