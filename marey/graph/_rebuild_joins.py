@@ -15,7 +15,9 @@ from marey.lie import SO3
 RAMP_S: Final = 0.2  # [s] over which a jump between two stretches is spread at least, on either side
 LONGEST_RAMP_S: Final = 0.7  # [s] and at most
 DRIFT_MPS: Final = 0.15  # [m/s] a root that jumps takes so long that this is not exceeded
+BRAKE_MPS2: Final = 2.5  # [m/s²] and one that changes its speed, so that this is not exceeded
 STEEPEST: Final = 1.875  # [-] steepest slope of what a jump is spread by
+BENDIEST: Final = 3.9  # [-] greatest bend of what a jump of speed is spread by
 SMALL: Final = 1e-9  # [m], [rad] no jump
 
 
@@ -41,8 +43,10 @@ class Cut:
 
     @property
     def ramp_s(self) -> float:
-        """Time [s] on either side that the root takes for its share without haste."""
-        return float(np.clip(STEEPEST * 0.5 * np.linalg.norm(self.shift) / DRIFT_MPS, RAMP_S, LONGEST_RAMP_S))
+        """Time [s] on either side that the root takes for its share without haste and without a jerk."""
+        drift = STEEPEST * 0.5 * float(np.linalg.norm(self.shift)) / DRIFT_MPS
+        brake = BENDIEST * 0.5 * float(np.linalg.norm(self.pace)) / BRAKE_MPS2
+        return float(np.clip(max(drift, brake), RAMP_S, LONGEST_RAMP_S))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
