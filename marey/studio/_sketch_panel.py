@@ -17,7 +17,7 @@ from marey.studio._shelf import safe_name
 from marey.studio._sketch import LOOKS, Draft
 from marey.studio._sketch_controls import ItemGroup, ThingsGroup, WayGroup, WishGroup, see, when_user
 from marey.studio._sketch_run import Order, Synthesis
-from marey.studio._sketch_window import EXPORTS, ResultWindow
+from marey.studio._sketch_window import ResultWindow
 from marey.studio._sketch_words import boxed, made, state_html
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ HELP_HTML: Final = boxed(
     "select it, then drag its arrows. Plain drags turn the camera.",
 )
 OPEN: Final = "open one ..."
+EXPORTS: Final = {"GLB": ".glb", "BVH": ".bvh", "Clip": ".safetensors", "Film strip": ".png"}
 MAX_TOML: Final = 1_000_000  # bytes of a sketch
 
 
@@ -49,6 +50,7 @@ class SketchPanel:
         self._go = gui.add_button("Synthesise", icon=viser.Icon.PLAYER_PLAY, color="blue")
         self._compare = gui.add_button("Compare k = 1 and k = 2", icon=viser.Icon.ARROWS_DIFF)
         self._stop = gui.add_button("Stop, keep the best", icon=viser.Icon.HAND_STOP, color="orange", visible=False)
+        self._keep = gui.add_button_group("Download", options=tuple(EXPORTS), visible=False)
         with gui.add_folder("Draw"):
             gui.add_html(HELP_HTML)
             self._things = ThingsGroup(gui, self._tell)
@@ -63,7 +65,7 @@ class SketchPanel:
             self._upload = gui.add_upload_button("Upload a sketch (TOML)", icon=viser.Icon.UPLOAD)
             self._save = gui.add_button("Download the sketch (TOML)", icon=viser.Icon.DOWNLOAD)
             self._looks = {what: gui.add_checkbox(f"Show {what.lower()}", True) for what in LOOKS}
-        self._window = ResultWindow(gui, session.open, lambda kind: session.post("sketch keep", self._sender(kind)))
+        self._window = ResultWindow(gui, session.open)
         self._groups = (self._way, self._things, self._item, self._wish)
         self._connect(gui)
         if session.document.draft is not None and session.document.draft.synthesis is not None:
@@ -83,6 +85,7 @@ class SketchPanel:
             group.refresh(draft)
         for what, box in self._looks.items():
             box.value = draft.shown[what]
+        see(self._keep, document.label in draft.clips and not is_drawn)
         is_busy = draft.synthesis is not None and draft.synthesis.is_running
         see(self._go, not is_busy)
         see(self._compare, not is_busy)
@@ -120,6 +123,7 @@ class SketchPanel:
         self._go.on_click(self._when("go", lambda: self._synthesise(compare=False)))
         self._compare.on_click(self._when("go", lambda: self._synthesise(compare=True)))
         self._stop.on_click(self._when("stop", self._halt))
+        self._keep.on_click(self._when("keep", lambda: self._send_motion(self._keep.value)))
         for what, box in self._looks.items():
             box.on_update(when_user(partial(self._look, what)))
         remove = gui.add_command("Remove what is selected in the sketch", hotkey="delete")
@@ -219,9 +223,6 @@ class SketchPanel:
 
         drawn = self._need().drawn
         self._session.send_bytes(f"{drawn.name}.toml", sketch_to_toml(drawn.sketch()).encode())
-
-    def _sender(self, kind: str) -> Callable[[], None]:
-        return lambda: self._send_motion(kind)
 
     def _send_motion(self, kind: str) -> None:
         document = self._session.document

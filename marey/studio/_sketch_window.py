@@ -1,4 +1,4 @@
-"""The window beside the Sketch tab: how the search goes, what was made, and how to take it home."""
+"""The window beside the Sketch tab: how the search goes, what was made, and which of two clips is on the stage."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from marey.studio._sketch_controls import see, when_user
 from marey.studio._sketch_words import progress_html
 
 WIDE_PX: Final = 340
-CORNER_PX: Final = 15  # from the left and from the top of the page: the body is in the middle
-EXPORTS: Final = {"GLB": ".glb", "BVH": ".bvh", "Clip": ".safetensors", "Film strip": ".png"}
+PLACE_PX: Final = (15, 105)  # from the left and from the top of the page: under notices, and the body is in the middle
 
 
 class ResultWindow:
     """Seen once something was asked for; it floats, and can be moved or folded."""
 
-    def __init__(self, gui: viser.GuiApi, show: Callable[[str], None], keep: Callable[[str], None]) -> None:
+    def __init__(self, gui: viser.GuiApi, show: Callable[[str], None]) -> None:
         self._panel = gui.add_panel(visible=False)
         options: list[str] = ["none"]
         with self._panel.add_tab("Result"):
             self.progress = gui.add_html(progress_html(None))
             self.which = gui.add_dropdown("On the stage", options=options, visible=False)
-            self.keep = gui.add_button_group("Download", options=tuple(EXPORTS), visible=False)
-        self._panel.float(x=CORNER_PX, y=CORNER_PX, width=WIDE_PX)
+        self._panel.float(x=PLACE_PX[0], y=PLACE_PX[1], width=WIDE_PX)
         self.which.on_update(when_user(lambda: show(self.which.value)))
-        self.keep.on_click(when_user(lambda: keep(self.keep.value)))
 
     def refresh(self, document: Document) -> None:
         """Follow the synthesis of the draft."""
@@ -42,7 +39,6 @@ class ResultWindow:
         if self.progress.content != content:
             self.progress.content = content
         self._offer(tuple(draft.pair), document.label)
-        see(self.keep, document.label in draft.clips and document.drawing is None)
 
     def _offer(self, labels: tuple[str, ...], label: str) -> None:
         """Choose among clips that are compared."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from marey.pipeline import SynthesisResult
     from marey.studio._sketch_run import Synthesis
 
-LISTED: Final = 4  # solutions on the page
+LISTED: Final = 3  # solutions on the page
 CELL: Final = 'style="padding:0 0.7em 0 0;text-align:right;font-variant-numeric:tabular-nums"'
 NAME: Final = 'style="padding:0 0.9em 0 0;opacity:0.75;white-space:nowrap"'
 WARN: Final = 'style="color:#b45309"'

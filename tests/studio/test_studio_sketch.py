@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,12 +16,11 @@ from marey.studio._film import Film
 from marey.studio._sketch import CORRIDOR_M, MAX_POINTS, Draft
 from marey.studio._sketch_drawn import FOUND, Drawn
 from marey.studio._sketch_forms import FIELDS, KINDS, PLACE_M, RANGES, Form, form_of, thing_of
-from marey.studio._sketch_marks import WAY_SAMPLES, band, band_faces, footprints, line
 from marey.studio._sketch_panel import OPEN, SketchPanel
 from marey.studio._sketch_stage import SketchStage
 from marey.studio._sketch_words import in_words
 from marey.studio._walk import Walk
-from marey.world import Event, Path, River, Wall, load_sketch, parse_sketch, sketch_to_toml
+from marey.world import Event, River, Wall, load_sketch, parse_sketch, sketch_to_toml
 
 USER = SimpleNamespace(client=object(), client_id=0)
 
@@ -386,54 +384,6 @@ def test_a_page_that_comes_back_finds_its_sketch_and_another_page_has_its_own(se
     assert again.panel._item.which.value == "way-point 3" and "3 way-points" in again.words
     as_user(other.panel._start)
     assert len(other.draft.drawn.points) == 2
-
-
-def test_the_band_is_as_wide_as_the_corridor_and_follows_the_way() -> None:
-    path = Path(np.array([[0.0, 0.0], [0.0, 4.0], [3.0, 4.0]]), "spline")
-    vertices = band(path, 1.2).reshape(WAY_SAMPLES, 2, 3)
-    np.testing.assert_allclose(np.linalg.norm(vertices[:, 0] - vertices[:, 1], axis=1), 1.2, atol=1e-5)
-    centre = vertices.mean(axis=1)[:, [0, 2]]
-    np.testing.assert_allclose(centre, path.point_at(np.linspace(0, path.length_m, WAY_SAMPLES)), atol=1e-5)
-    assert vertices[0, 0, 0] == pytest.approx(0.6, abs=1e-3)  # +X is to the left
-    assert band_faces().max() == 2 * WAY_SAMPLES - 1 and line(path).shape == (WAY_SAMPLES - 1, 2, 3)
-
-
-def test_footprints_of_a_walk_alternate_along_it() -> None:
-    from marey import samples
-
-    places, headings, sides = footprints(Film.of(samples.walk()))
-    order = np.argsort(places[:, 1])
-    assert len(sides) >= 5 and np.abs(headings).max() < 0.6
-    ordered = [sides[i] for i in order]
-    assert sum(a != b for a, b in pairwise(ordered)) >= len(ordered) - 2
-
-
-def test_the_stage_shows_everything_where_it_is(server) -> None:
-    draft, clicks, drags = Draft(), [], []
-    stage = SketchStage(server.scene, clicks.append, lambda *drag: drags.append(drag))
-    for kind in KINDS:
-        draft.drop(kind)
-    draft.add_event("pick")
-    draft.add_event("stop")
-    stage.draw(draft, None)
-    assert set(stage._nodes) == set(draft.items()) - {"pick 1"}  # which is seen as its object
-    assert stage._names["object thing1"].text == "1. pick thing1" and stage._names["stop 2"].text == "2. stop"
-    river = draft.drawn.forms[0]
-    node = stage._nodes["river 1"][1]
-    assert node.scale == pytest.approx((river.length_m, 0.01, river.width_m))
-    draft.select("way-point 2")
-    stage.draw(draft, None)
-    assert tuple(stage._gizmo.position) == pytest.approx((0.0, 0.0, 3.0)) and stage._gizmo.visible
-    gizmo = SimpleNamespace(position=(1.0, 0.0, 2.0))
-    for phase in ("start", "update", "update", "end"):
-        stage._dragged(SimpleNamespace(phase=phase, target=gizmo))
-    assert drags == [("way-point 2", 1.0, 2.0, True), ("way-point 2", 1.0, 2.0, False)]
-    draft.remove("box 1")
-    draft.open(load_sketch(sketch_file("stepping-stones")))
-    stage.draw(draft, None)
-    assert set(stage._nodes) == set(draft.items())
-    stage.hide()
-    assert not stage._root.visible and not stage._gizmo.visible
 
 
 def wild_edit(page: Page, rng: np.random.Generator) -> None:

@@ -126,7 +126,7 @@ def test_a_drawn_way_is_walked_opened_and_played_inside_its_corridor(page: Page,
     stage.draw(page.draft, document.film)
     scales = np.asarray(stage._prints._node.batched_scales)
     assert (scales == 1.0).sum() >= 8  # footprints on the way
-    as_user(page, page.panel._window.keep, "GLB")
+    as_user(page, page.panel._keep, "GLB")
     assert page.motions[0][1] == "sketch (locomotion).glb"
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_walked_is_refused_in_words(page: Page) -> None:
     page.until_done()
     assert len(page.errors) == 1 and not page.opened
     assert "pick" in page.words and "Done in" in page.words
-    as_user(page, page.panel._window.keep, "GLB")
+    as_user(page, page.panel._keep, "GLB")
     assert "Synthesise" in str(page.errors[1])
 
 

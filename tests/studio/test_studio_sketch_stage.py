@@ -1,0 +1,103 @@
+"""The sketch in the scene, without a browser: corridor, footprints, things, names and the handle."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from marey.samples import sketch_file
+from marey.studio._film import Film
+from marey.studio._sketch import Draft
+from marey.studio._sketch_forms import KINDS
+from marey.studio._sketch_marks import WAY_SAMPLES, arrow, band, band_faces, footprints, line, ring
+from marey.studio._sketch_stage import SketchStage
+from marey.world import Path, load_sketch
+
+
+@pytest.fixture(scope="module")
+def server():
+    viser = pytest.importorskip("viser")
+    running = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+    yield running
+    running.stop()
+
+
+def test_the_band_is_as_wide_as_the_corridor_and_follows_the_way() -> None:
+    path = Path(np.array([[0.0, 0.0], [0.0, 4.0], [3.0, 4.0]]), "spline")
+    vertices = band(path, 1.2).reshape(WAY_SAMPLES, 2, 3)
+    np.testing.assert_allclose(np.linalg.norm(vertices[:, 0] - vertices[:, 1], axis=1), 1.2, atol=1e-5)
+    centre = vertices.mean(axis=1)[:, [0, 2]]
+    np.testing.assert_allclose(centre, path.point_at(np.linspace(0, path.length_m, WAY_SAMPLES)), atol=1e-5)
+    assert vertices[0, 0, 0] == pytest.approx(0.6, abs=1e-3)  # +X is to the left
+    assert band_faces().max() == 2 * WAY_SAMPLES - 1 and line(path).shape == (WAY_SAMPLES - 1, 2, 3)
+
+
+def test_footprints_of_a_walk_alternate_along_it() -> None:
+    from marey import samples
+
+    places, headings, sides = footprints(Film.of(samples.walk()))
+    order = np.argsort(places[:, 1])
+    assert len(sides) >= 5 and np.abs(headings).max() < 0.6
+    ordered = [sides[i] for i in order]
+    assert sum(a != b for a, b in pairwise(ordered)) >= len(ordered) - 2
+
+
+def test_the_stage_shows_everything_where_it_is(server) -> None:
+    draft, clicks, drags = Draft(), [], []
+    stage = SketchStage(server.scene, clicks.append, lambda *drag: drags.append(drag))
+    for kind in KINDS:
+        draft.drop(kind)
+    draft.add_event("pick")
+    draft.add_event("stop")
+    stage.draw(draft, None)
+    assert set(stage._nodes) == set(draft.items()) - {"pick 1"}  # which is seen as its object
+    assert stage._names["object thing1"].text == "1. pick thing1" and stage._names["stop 2"].text == "2. stop"
+    river = draft.drawn.forms[0]
+    node = stage._nodes["river 1"][1]
+    assert node.scale == pytest.approx((river.length_m, 0.01, river.width_m))
+    draft.select("way-point 2")
+    stage.draw(draft, None)
+    assert tuple(stage._gizmo.position) == pytest.approx((0.0, 0.0, 3.0)) and stage._gizmo.visible
+    gizmo = SimpleNamespace(position=(1.0, 0.0, 2.0))
+    for phase in ("start", "update", "update", "end"):
+        stage._dragged(SimpleNamespace(phase=phase, target=gizmo))
+    assert drags == [("way-point 2", 1.0, 2.0, True), ("way-point 2", 1.0, 2.0, False)]
+    draft.remove("box 1")
+    draft.open(load_sketch(sketch_file("stepping-stones")))
+    stage.draw(draft, None)
+    assert set(stage._nodes) == set(draft.items())
+    stage.hide()
+    assert not stage._root.visible and not stage._gizmo.visible
+
+
+def test_the_band_has_no_folds_in_a_sharp_bend() -> None:
+    path = Path(np.array([[0.0, 0.0], [0.0, 3.0], [1.0, 0.5]]))
+    vertices = band(path, 1.2).reshape(WAY_SAMPLES, 2, 3)[:, :, [0, 2]].reshape(-1, 2)
+    away = np.array([path.nearest(vertex)[1] for vertex in vertices])
+    assert away.min() > 0.95 * 0.6 and away.max() < 0.6 + 1e-6
+
+
+def test_the_marks_of_an_end_point_ahead_and_reach_as_far_as_is_near_enough() -> None:
+    vertices, faces = arrow()
+    assert vertices[:, 2].max() == 1.0 and np.abs(vertices[:, 0]).max() < 0.5 and faces.max() == len(vertices) - 1
+    vertices, faces = ring()
+    assert np.linalg.norm(vertices[:, [0, 2]], axis=1).max() == pytest.approx(1.0)
+    assert len(np.unique(faces)) == len(vertices)
+
+
+def test_the_ends_of_the_way_show_facing_and_nearness(server) -> None:
+    draft = Draft()
+    stage = SketchStage(server.scene, lambda _: None, lambda *_: None)
+    stage.draw(draft, None)
+    assert not stage._ends[1]._arrow.visible  # it may face any way
+    draft.face_any_way("way-point 2", False)
+    draft.resize("way-point 2", "facing_deg", 90.0)
+    draft.resize("way-point 2", "tolerance_m", 0.7)
+    stage.draw(draft, None)
+    goal = stage._ends[1]
+    assert goal._arrow.visible and tuple(goal._ring.scale) == (0.7, 1.0, 0.7)
+    np.testing.assert_allclose(goal._arrow.wxyz, [np.sqrt(0.5), 0.0, np.sqrt(0.5), 0.0], atol=1e-6)
+    assert tuple(goal._ring.position) == (0.0, 0.0, 3.0)
