@@ -14,6 +14,7 @@ from marey.locomotion._follow_feet import settled
 from marey.locomotion._follow_plan import SWAY_M, Itinerary, plan_sketch
 from marey.locomotion._follow_scene import check_sketch
 from marey.locomotion._model import LocomotionModel
+from marey.locomotion._steer import CALM_CURVES, HARD_CURVES
 from marey.locomotion._steer_corner import farthest
 from marey.locomotion._steer_guide import Guide, Leap
 from marey.motion import Contacts, Motion
@@ -138,7 +139,8 @@ def _run_share(engine: Engine, speed: float, scaling: str) -> float:
 
 
 def _stepped(engine: Engine, plan: Itinerary, speed: float, run: float, rate_hz: float) -> Motion:
-    guide = Guide(plan.way, plan.goals, speed_mps=speed, run=run, look_m=BRISK_M)
+    curves = CALM_CURVES if run < 0.5 else HARD_CURVES
+    guide = Guide(plan.way, plan.goals, speed_mps=speed, run=run, curves=curves, look_m=BRISK_M)
     engine.add_driver(guide)
     poses, contacts = [engine.pose], [engine.contacts]
     longest = min(LONGEST_S, 60.0 + 10.0 * plan.way.length_m / speed)

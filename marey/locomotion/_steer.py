@@ -12,6 +12,8 @@ from marey.base import FloatArray, InputError, frozen
 
 LATERAL_MPS2: Final = 1.5  # [m/s²] how hard a curve may push, [Glardon2005]_ leaves steering to others
 FASTEST_TURN: Final = 1.5  # [rad/s]
+HARD_CURVES: Final = (LATERAL_MPS2, FASTEST_TURN)
+CALM_CURVES: Final = (0.5, 0.8)  # [m/s²], [rad/s]: as much as a walk that does not lean can take without tipping
 HANDLE: Final = 0.4  # of the distance: the arms of the Bézier curve
 SPACING_M: Final = 0.02
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.locomotion._profile import SpeedProfile, plan_profile
-from marey.locomotion._steer import Way, speed_limit
+from marey.locomotion._steer import HARD_CURVES, Way, speed_limit
 from marey.locomotion._steer_approach import approach_profile
 from marey.locomotion._steer_plan import ACCELERATION, Course, cruise, profiled, turn_rates
 
@@ -64,6 +64,7 @@ class Guide:
         run: 0 walks, 1 runs.
         along_m: where the walker is on the way.
         slowest_mps: curves are not taken slower than this.
+        curves: how hard curves may push [m/s²], and the fastest turn [rad/s].
         look_m: beside what an easy stop takes: from here on a stop is planned. Farther off more steps can be chosen to
             end it with, nearer by it is brisker.
     """
@@ -77,12 +78,13 @@ class Guide:
         run: float = 0.0,
         along_m: float = 0.0,
         slowest_mps: float = 0.0,
+        curves: tuple[float, float] = HARD_CURVES,
         look_m: float = LOOK_M,
     ) -> None:
         self.way, self.goals = way, list(goals)
         self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
         self.is_done = False
-        self._slowest, self._look_m = slowest_mps, look_m
+        self._slowest, self._look_m, self._curves = slowest_mps, look_m, curves
         self._acceleration = max(ACCELERATION, QUICKNESS * speed_mps)
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
@@ -175,6 +177,7 @@ class Guide:
             last=last,
             slowest=self._slowest,
             acceleration=self._acceleration,
+            curves=self._curves,
         )
         self._follow(engine, course)
         if isinstance(goal, Halt) and goal.along_m - self.along_m < now.speed**2 / (2.0 * self._acceleration) + 0.05:

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion._profile import SpeedProfile
-from marey.locomotion._steer import Way, eased_speed, speed_limit
+from marey.locomotion._steer import HARD_CURVES, Way, eased_speed, speed_limit
 
 KNOT_S: Final = 1.0 / 30.0  # [s] a quadratic is a straight line within 0.1 mm/s
 HOMING_M: Final = 0.6  # [m] over which an offset from the way dies out
@@ -40,6 +40,7 @@ def cruise(
     last: float | None = None,
     acceleration: float = ACCELERATION,
     slowest: float = 0.0,
+    curves: tuple[float, float] = HARD_CURVES,
 ) -> Course:
     """Walk the rest of a way as fast as its curves and the acceleration allow.
 
@@ -52,12 +53,12 @@ def cruise(
         last: speed at the end of the way [m/s]; by default whatever it is.
         acceleration: [m/s²].
         slowest: curves are not taken slower than this [m/s].
+        curves: how hard they may push [m/s²], and the fastest turn [rad/s].
     """
     ahead = Way(way.points[max(0, min(int(np.searchsorted(way.lengths, along_m)), len(way.points) - 3)) :])
     first = max(speed_now, CRAWL_MPS)
-    speeds = eased_speed(
-        ahead, np.maximum(speed_limit(ahead, speed_mps), min(slowest, speed_mps)), acceleration=acceleration, last=last
-    )
+    limit = speed_limit(ahead, speed_mps, lateral=curves[0], turn=curves[1])
+    speeds = eased_speed(ahead, np.maximum(limit, min(slowest, speed_mps)), acceleration=acceleration, last=last)
     rising = np.sqrt(first**2 + 2.0 * acceleration * ahead.lengths)
     falling = np.sqrt(np.maximum(first**2 - 2.0 * acceleration * ahead.lengths, 0.0))
     speeds = np.maximum(np.minimum(speeds, rising), np.maximum(falling, CRAWL_MPS))

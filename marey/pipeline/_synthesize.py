@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -65,11 +65,7 @@ class SynthesisResult:
                 "red_fraction": round(self.validity.red_fraction, 4),
             }  # fmt: skip
         if self.touched is not None:
-            facts["touch_up"] = {"tried": self.touched.tried, "kept": self.touched.kept}
-            facts["touch_up"] |= {
-                "valid_before": round(self.touched.before, 4),
-                "took_s": round(self.touched.seconds, 3),
-            }
+            facts["touch_up"] = self.touched.to_json()
         if self.search is not None:
             facts |= _search_facts(self.search)
         return facts
@@ -203,8 +199,6 @@ def _found(sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz:
 
 
 def _solved(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict[str, Any]) -> _Made:
-    from dataclasses import replace
-
     from marey.locomotion import still_contacts
     from marey.pipeline._spacetime import solve_sketch
 
@@ -252,6 +246,7 @@ def _finished(made: _Made, sketch: Sketch, begin: float, *, check: bool, touch_u
 
         touched = touch(motion, sketch)
         motion, reaches = touched.motion, tuple(reached(touched.motion, sketch))
+    motion = replace(motion, name=sketch.name)
     errors = check_motion(motion, sketch, reaches_m=reaches)
     if check and motion.num_frames >= MIN_FRAMES:
         from marey.dynamics import validity

@@ -66,3 +66,18 @@ def test_synth_says_what_cannot_be_walked(run, tmp_path):
 @pytest.mark.parametrize("wrong", [("--engine", "magic"), ("-o", "walk.xyz"), ("-o", "nowhere/walk.bvh")])
 def test_synth_refuses_wrong_usage(run, sketch, wrong):
     assert run("synth", sketch, *wrong).code == 2
+
+
+def test_synth_says_what_the_optimiser_cannot_do(run, sketch):
+    done = run("synth", sketch, "--engine", "spacetime")
+    assert done.code == 1
+    assert "walks straight" in done.err
+
+
+def test_synth_touches_up_what_no_body_could_do(run, sketch, tmp_path):
+    done = run("synth", sketch, "--engine", "locomotion", "--touch-up", "--json")
+    assert done.code == 0, done.err
+    facts = json.loads(done.out)
+    assert facts["touch_up"]["valid_after"] >= facts["touch_up"]["valid_before"]
+    assert facts["validity"]["valid_fraction"] == pytest.approx(facts["touch_up"]["valid_after"], abs=1e-3)
+    assert facts["errors"]["slide_mm"] <= 2.0

@@ -38,6 +38,7 @@ def test_a_walk_comes_with_measures_and_a_validity_report():
     facts = result.to_json()
     assert facts["frames"] == result.motion.num_frames and facts["validity"]["colour"] == result.validity.colour
     assert "locomotion" in result.sentence
+    assert result.motion.name == STRAIGHT.name
 
 
 def test_the_public_name_gives_the_motion():
