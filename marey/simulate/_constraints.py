@@ -23,7 +23,7 @@ from marey.simulate._solve import Solution, solve_factored
 from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1
-LIMIT_PASSES: Final = 2  # solutions anew with rows for limits that the last one broke
+LIMIT_PASSES: Final = 4  # solutions anew with rows for limits that the last one broke
 SLOTS: Final = 9  # rows that a contact can have, as in the kernels
 
 Grounds = Ground | Iterable[Ground] | None

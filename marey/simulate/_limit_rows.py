@@ -12,7 +12,7 @@ from marey.kinematics import EllipsoidLimits, JointLimits
 from marey.lie import SO3
 from marey.skeleton import Skeleton
 
-BROKEN_RAD: Final = 2e-4  # [rad] further outside than before by more than this, a limit is broken
+BROKEN_RAD: Final = 2e-5  # [rad] further outside than before by more than this, a limit is broken
 
 
 class LimitRows:
