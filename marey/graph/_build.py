@@ -78,7 +78,7 @@ def assemble(database: Database, settings: GraphSettings) -> MotionGraph:
     ways = cull_transitions(database, transitions, settings)
     group, gap = merge_states(database, settings, metric, transitions.threshold)
     after = database.phases.after[ways.through]
-    price = settings.transition_weight * step_cost(database, settings) / transitions.scale
+    price = settings.gap_share * settings.transition_weight * step_cost(database, settings) / transitions.scale
     cost = ways.cost + price * (gap[ways.source] + gap[after])
     kept = cheapest_of([group[ways.source], group[after], _bins(database, ways, settings)], cost)
     kept = diverse(database, ways, kept, group, cost, settings)

@@ -17,12 +17,14 @@ PICKED: Final = "picked_"
 STANDING: Final = "standing"
 """A phase that begins with a slow, upright stance on both feet has this among its contacts."""
 MIN_SPLIT: Final = 3  # poses on either side of a cut: a phase of fewer cannot be blended
+HOLD: Final = 12  # poses before and after a pick in which the body holds still over what it picks
 CROUCH_S: Final = 1.0  # [s] before or after a flight a low hand belongs to the jump
 SLOW_MPS: Final = 0.25  # [m/s] root of somebody who comes to stand
 SLOW_RADPS: Final = 1.0  # [rad/s] and root mean square of the joints
 REST_MPS: Final = 0.08  # [m/s] root of somebody who stands
 REST_RADPS: Final = 0.4  # [rad/s] and the joints
-UPRIGHT: Final = 0.93  # [-] of the clip's usual root height
+UPRIGHT: Final = 0.965  # [-] of the clip's usual root height
+USUAL: Final = 0.85  # [-] of its frames in which the root is lower: a clip may be bent most of the time
 
 
 def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) -> list[Phase]:
@@ -34,10 +36,10 @@ def split_events(motion: Motion, phases: Sequence[Phase], pick_height_m: float) 
     cut = list(phases)
     for frame, event in find_picks(motion, phases, pick_height_m):
         cut = _cut_at(cut, frame, event)
-    motions = _Calm.of(motion)
-    return [
-        piece for n, phase in enumerate(cut) for piece in _stand(phase, motions, cut[n + 1 : n + 2], is_first=n == 0)
-    ]
+    calm, pieces = _Calm.of(motion), list[Phase]()
+    for n, phase in enumerate(cut):
+        pieces += _stand(phase, calm, cut[n + 1 : n + 2], is_first=n == 0)
+    return pieces
 
 
 def find_picks(motion: Motion, phases: Sequence[Phase], height_m: float) -> list[tuple[int, str]]:
@@ -93,15 +95,16 @@ def _feet(phase: Phase) -> tuple[str, ...]:
 
 
 def _stand(phase: Phase, calm: _Calm, following: list[Phase], *, is_first: bool) -> list[Phase]:
-    """Cut a double support where the body has come to rest, and where it moves on."""
+    """Cut a double support where the body has come to rest, and where it moves on; the hold of a pick is no rest."""
     if phase.kind != "double" or len(phase.plants) != 2 or len(phase.planted) != 2 + _has_event(phase):
         return [phase]
     pieces, rest = list[Phase](), phase
-    for start, stop in _runs(calm.slow[phase.start : phase.stop]):
-        begin, end = calm.at_rest(phase.start + start, phase.start + stop)
-        is_opening = is_first and start < MIN_SPLIT and not pieces and not _has_event(phase)
+    first = phase.start + HOLD * _has_event(phase)
+    last = phase.stop - HOLD * any(_has_event(after) for after in following)
+    for begin, end in calm.rests(first, last):
+        is_opening = is_first and begin - phase.start < MIN_SPLIT and not pieces and not _has_event(phase)
         begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT)
-        if begin >= phase.start + stop or phase.stop - begin < MIN_SPLIT:
+        if begin >= end or phase.stop - begin < MIN_SPLIT:
             continue
         pieces += [] if is_opening else [replace(rest, stop=begin)]
         rest = _standing(phase, begin)
@@ -112,7 +115,7 @@ def _stand(phase: Phase, calm: _Calm, following: list[Phase], *, is_first: bool)
 
 
 def _has_event(phase: Phase) -> bool:
-    return phase.planted[-1].startswith(PICKED)
+    return bool(phase.planted) and phase.planted[-1].startswith(PICKED)
 
 
 def _standing(phase: Phase, start: int) -> Phase:
@@ -144,17 +147,19 @@ class _Calm:
         turns = (wxyz[:-1].inverse() @ wxyz[1:]).log() * motion.rate_hz
         rate = np.sqrt((turns**2).sum(axis=-1).mean(axis=-1))
         rate = np.concatenate([rate[:1], np.maximum(rate[1:], rate[:-1]), rate[-1:]])
-        usual = float(np.quantile(roots[:, 1], 0.6))
+        usual = float(np.quantile(roots[:, 1], USUAL))
         slow = (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual) & _is_flat(motion)
         return cls(slow, np.maximum(speed / REST_MPS, rate / REST_RADPS))
 
-    def at_rest(self, start: int, stop: int) -> tuple[int, int]:
-        """Frames, of a slow stretch, in which the body rests; the calmest one if it never quite does."""
-        resting = _runs(self.unrest[start:stop] < 1.0)
-        if not resting:
-            return start + int(np.argmin(self.unrest[start:stop])), stop
-        first, last = max(resting, key=lambda run: run[1] - run[0])
-        return start + first, start + last
+    def rests(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Frames in which the body rests, a range of each slow stretch; from its calmest on if it never quite does."""
+        found: list[tuple[int, int]] = []
+        for a, b in _runs(self.slow[start:stop]):
+            unrest = self.unrest[start + a : start + b]
+            calmest = int(np.argmin(unrest))
+            first, last = max(_runs(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
+            found.append((start + a + first, start + a + last))
+        return found
 
 
 def _is_flat(motion: Motion) -> BoolArray:

@@ -27,7 +27,7 @@ class GraphSettings:
     foot_weight: float = 4.0  # [1/m] of planted feet in the metric; 0 leaves them out
     foot_yaw_weight: float = 2.0  # [-] and of their headings
     min_apart_s: float = 5.0 / 30.0  # frames of one clip nearer than this are no transition
-    links: int = 24  # most transitions of one pose within its behaviour, and as many to others
+    links: int = 64  # most transitions of one pose within its behaviour, and as many to others
     cross_links: int = 30  # fewest transitions between two behaviours, if poses are near enough
     reach: float = 12.0  # thresholds up to which poses are joined that would else be lost with their event
     transition_price: float = 0.5  # of every transition, in median costs of a step: no way dithers
@@ -35,6 +35,7 @@ class GraphSettings:
     effort_per_s: float = 0.25  # [(100 N m)²] cost of time: standing still is not free
     culling: str = "dijkstra"  # lossless; "one-jump" allows one transition in a phase
     merge: float = 2.0  # states nearer than this times the threshold become one
+    gap_share: float = 0.6  # of the gaps inside a state that is paid for: about half of all ways stay in their clip
     yaw_bin_rad: float = float(np.deg2rad(5.0))  # flights that land in other bins are kept apart
     pick_height_m: float = 0.62  # a wrist that goes lower picks something up
     max_residual_m: float = 0.08  # [m] stances whose foot wanders farther are cut in two

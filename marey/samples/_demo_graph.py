@@ -14,7 +14,7 @@ from marey.base import MareyError
 if TYPE_CHECKING:
     from marey.graph import MotionGraph
 
-DEMO_SETTINGS: Final[dict[str, Any]] = {"mirror": True, "density": 100.0, "merge": 1.5}
+DEMO_SETTINGS: Final[dict[str, Any]] = {"mirror": True, "density": 100.0, "merge": 1.5, "links": 24}
 """Engine walks are far more alike than captured ones: links to the same gait alone would fill the usual density."""
 MAKERS: Final = (
     "samples",

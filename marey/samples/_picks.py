@@ -69,7 +69,8 @@ def pick_up(
     motion, missed_m = _reach(body, hand, goal, near)
     if missed_m > 1e-3:
         raise InputError(f"the thing at {goal.round(2).tolist()} is out of reach", "Stand nearer to it")
-    return replace(motion, contacts=_contacts(near >= 1.0, hand), name=f"pick-{hand}-{goal[1]:.2f}-{goal[2]:.2f}")
+    name = f"pick-{hand}-{goal[1]:.2f}-{goal[2]:.2f}-{abs(goal[0]):.2f}"
+    return replace(motion, contacts=_contacts(near >= 1.0, hand), name=name)
 
 
 def _eased(part: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from marey.graph._links import complete_linkage, costs_to
 from marey.graph._merge import merge_states
 from marey.graph._transitions import Metric
 from marey.io import load
+from marey.world import Path, Sketch, Stand
 
 
 def full_graph(database, transitions, settings):
@@ -154,10 +155,51 @@ def test_safonova_a15_merging_loses_little(picking):
     assert lost <= 0.02 * solvable
 
 
+def straight_to(goal: tuple[float, float]) -> Sketch:
+    """From a stand to a stand, in a corridor of a metre."""
+    return Sketch(Stand((0.0, 0.0), 0.0), Stand(goal), path=Path(np.array([(0.0, 0.0), goal])))
+
+
+@pytest.mark.mocap
+def test_safonova_a15_merging_loses_little_on_the_ground(picking):
+    """Best ways through corridors, with states merged or not: median cost within 5 %, and none is lost.
+
+    They cost no less than a tenth below either: merging would else make transitions free.
+    """
+    plain = assemble(picking.database, replace(picking.settings, merge=0.0))
+    rng = np.random.default_rng(5)
+    ratios = []
+    for _ in range(10):
+        way, turn = rng.uniform(1.5, 3.5), rng.uniform(-0.6, 0.6)
+        sketch = straight_to((float(way * np.sin(turn)), float(way * np.cos(turn))))
+        merged, full = (
+            graph.search(sketch, k=1, few=False, epsilon=(3.0, 1.5, 1.0), budget_s=60.0) for graph in (picking, plain)
+        )
+        assert merged.status == full.status == "OPTIMAL"
+        ratios.append(merged.cost / full.cost)
+    assert 0.9 < np.median(ratios) <= 1.05
+
+
 @pytest.mark.mocap
 @pytest.mark.slow
-def test_safonova_a13_compression_of_fifteen_thousand_poses(mocap):
-    """All 29 clips of subject 69, and all of its 15 picks in the graph."""
+def test_safonova_a13_compression_of_walks_and_jumps(mocap):
+    """Subjects 16 and 118, mirrored: 12 and 20 times fewer states, 4 and 16 times fewer transitions."""
+    folder = mocap / "cmu-bvh"
+    clips = [load(path) for name in ("16", "118") for path in sorted(folder.glob(f"{name}_*.bvh"))]
+    graph = build(clips, mirror=True)
+    size = graph.size
+    assert size.poses >= 10_000
+    assert size.poses >= 12 * size.phases
+    assert size.poses >= 20 * graph.num_states
+    assert size.transitions >= 4 * size.ways
+    assert size.transitions >= 16 * graph.num_edges
+    assert (graph.arrays.flight[:, 0] > 0.3).sum() >= 20
+
+
+@pytest.mark.mocap
+@pytest.mark.slow
+def test_safonova_a13_compression_of_walks_and_picks(mocap):
+    """All 29 clips of subject 69, 15 240 poses, and all of its 15 picks in the graph."""
     graph = build([load(path) for path in sorted((mocap / "cmu-bvh").glob("69_*.bvh"))])
     size = graph.size
     assert size.poses >= 10_000
