@@ -21,6 +21,7 @@ BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
 NO_PIN: Final = np.full((1, 2), np.nan)
 NO_TURNS: Final = np.zeros((0, 0, 0))
+NO_FINAL: Final = np.zeros(0)
 
 
 class Roads(NamedTuple):
@@ -85,6 +86,7 @@ class Terms(NamedTuple):
 
     rate: FloatArray  # (R,) cost per metre
     base: FloatArray  # (R, L, N) cost
+    final: FloatArray = NO_FINAL  # (N,) cost that is still to come where the search ends; (0,): nothing
     turned: FloatArray = NO_TURNS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
 
 

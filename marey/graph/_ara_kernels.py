@@ -178,7 +178,7 @@ def expand(
     flight, event, hand, root, feet = roads.flight, roads.event, roads.hand, roads.root, roads.feet
     table, whole, real, counts = memory.table, memory.whole, memory.real, memory.counts
     free, firm, distance, rate, base = world.free, world.stand, world.distance, terms.rate, terms.base
-    turned = terms.turned
+    turned, final = terms.turned, terms.final
     node, met, last = int(whole[s, NODE]), int(whole[s, MET]), len(wishes)
     x, z, yaw, own = real[s, X], real[s, Z], real[s, YAW], real[s, H]
     c, si, wish, after = np.cos(yaw), np.sin(yaw), wishes[met], np.empty(3)
@@ -206,6 +206,8 @@ def expand(
         if apart[e] and not hit:
             continue
         now = met + 1 if hit else met
+        more = final[t] if now == last and len(final) > 0 else 0.0
+        reached += more
         fine = fineness(wishes[min(now, last - 1)], nx, nz)
         key = key_of(grid, fine, t, now, nx, nz, nyaw)
         slot = find(table, whole, key)
@@ -216,7 +218,7 @@ def expand(
             note_blocked(memory.blocked, counts, s, e)
             continue
         h = 0.0 if now == last else estimate(distance, grid, rate, base, turned, t, now, rx, rz, nyaw)
-        if own > cost[e] + h + CONSISTENT:
+        if own > cost[e] + more + h + CONSISTENT:
             counts[VIOLATIONS] += 1
         if not reached + h < upper:
             continue

@@ -138,7 +138,13 @@ def lay_out(roads: Roads, goals: Goals, ground: Ground) -> Layers:
 
 
 def bounds(
-    name: str, roads: Roads, rates: Rates, goals: Goals, ground: Ground, layers: Layers
+    name: str,
+    roads: Roads,
+    rates: Rates,
+    goals: Goals,
+    ground: Ground,
+    layers: Layers,
+    final: FloatArray | None = None,
 ) -> tuple[FloatArray, Terms]:
     """Distances ``(L, H, W)`` [m] and terms of a bound.
 
@@ -153,6 +159,7 @@ def bounds(
         goals: constraints.
         ground: of the sketch.
         layers: of the sketch on this graph.
+        final: cost ``(N,)`` that is still to come at the end; "cycle" knows of it.
 
     Raises:
         UnknownNameError: no bound has this name.
@@ -166,7 +173,7 @@ def bounds(
     if name == "2d":
         return np.repeat(layers.distance[-1:], count, axis=0), Terms(np.array([rates.edge]), flat[None])
     if name == "cycle":
-        return layers.distance, _cycle_terms(roads, rates, layers)
+        return layers.distance, _cycle_terms(roads, rates, layers, final)
     if name == "graph":
         return layers.distance, Terms(np.zeros(1), _dearest(roads, rates, goals, layers, np.zeros(count))[None])
     rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
@@ -204,7 +211,7 @@ def costs_to_meet(roads: Roads, meets: BoolArray, apart: BoolArray) -> FloatArra
     return values
 
 
-def _cycle_terms(roads: Roads, rates: Rates, layers: Layers) -> Terms:
+def _cycle_terms(roads: Roads, rates: Rates, layers: Layers, final: FloatArray | None) -> Terms:
     """Potentials through all layers, at some shares of the rate of the cheapest cycle."""
     from marey.graph._heuristics_kernels import potentials
 
@@ -212,13 +219,13 @@ def _cycle_terms(roads: Roads, rates: Rates, layers: Layers) -> Terms:
     rate: FloatArray = rates.cycle * np.array(SHARES)
     base = np.zeros((len(rate), count, states))
     for r in range(len(rate)):
-        after = np.zeros(states)
+        after = np.zeros(states) if final is None else final
         cost = roads.cost - rate[r] * rates.length
         for layer in range(count - 1, -1, -1):
             meets = layers.meets[layer]
             after, _ = potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
             base[r, layer] = after
-    return Terms(rate, base)
+    return Terms(rate, base) if final is None else Terms(rate, base, final)
 
 
 def with_turns(roads: Roads, rates: Rates, goals: Goals, layers: Layers, terms: Terms) -> Terms:

@@ -99,10 +99,11 @@ class Problem:
         ground: Ground,
         heuristic: str,
         layers: Layers | None = None,
+        final: FloatArray | None = None,
     ) -> Problem:
         goals = as_goals(wishes)
         layers = lay_out(made.roads, goals, ground) if layers is None else layers
-        distance, terms = bounds(heuristic, made.roads, made.rates, goals, ground, layers)
+        distance, terms = bounds(heuristic, made.roads, made.rates, goals, ground, layers, final)
         world = World2D(ground.origin, CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
         return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
 
@@ -118,8 +119,11 @@ class Problem:
         return replace(self, terms=with_turns(self.made.roads, self.made.rates, goals, layers, self.terms))
 
     def stage(self, layer: int) -> Problem:
-        """One constraint alone: its bound is sharper than that of all together."""
-        return Problem._with(self.made, self.sketch, self.wishes[layer : layer + 1], self.ground, self.heuristic)
+        """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
+        is_last = layer + 1 == len(self.wishes) or self.heuristic != "cycle"
+        final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
+        wishes = self.wishes[layer : layer + 1]
+        return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
 
     def starts(self) -> list[tuple[int, FloatArray]]:
         """States in which one may begin, and their anchors with the root at the start of the sketch."""
@@ -155,6 +159,10 @@ class Way(NamedTuple):
         rows = memory.whole[chain]
         places = memory.real[chain][:, : YAW + 1]
         return cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
+
+    def without(self, final: FloatArray) -> Way:
+        """The same without the cost that was put on its end, if any was."""
+        return self if not len(final) else self._replace(cost=self.cost - float(final[self.nodes[-1]]))
 
     def then(self, other: Way) -> Way:
         """This way and one that begins where it ends."""

@@ -135,7 +135,7 @@ class Run:
             self._add_up()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = Way.of(stage.made, self.memory)
+            way = Way.of(stage.made, self.memory).without(stage.terms.final)
             whole = way if whole is None else whole.then(way)
         return whole, is_settled
 
