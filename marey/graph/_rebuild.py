@@ -11,7 +11,8 @@ from marey.graph._graph import MotionGraph
 from marey.graph._rebuild_clock import at_times, frame_times
 from marey.graph._rebuild_feet import pinned, pins
 from marey.graph._rebuild_track import way_track
-from marey.graph._refine import find_reaches, find_targets, own_reaches, reach_error, refine_reaches
+from marey.graph._refine import find_aims, find_reaches, own_reaches, reach_error, refine_reaches
+from marey.graph._refine_places import refine_places
 from marey.graph._refine_weights import refine_weights
 from marey.graph._search_result import SearchResult
 from marey.lie import SO3
@@ -64,13 +65,17 @@ def rebuild_for(
 ) -> tuple[Motion, tuple[float, ...]]:
     """As :func:`rebuild`, with hands brought to what the sketch has them pick up and put down.
 
-    First by the weights of blends, as far as they go, then by arm and spine.
+    First by the weights of blends, as far as they go, then by footsteps that move up to 3 cm (not in rivers and on
+    stones), then by arm and spine.
 
     Returns:
         The motion, and how far [m] each hand is from its thing.
     """
     if refine:
-        result = refine_weights(graph, result, find_targets(graph, result, sketch))
+        aims = find_aims(graph, result, sketch)
+        result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
+        if not (sketch.world.rivers or sketch.world.stones):
+            result = refine_places(graph, result, aims)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
     reaches = find_reaches(graph, result, frames, sketch)
     if refine:

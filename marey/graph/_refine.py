@@ -10,6 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.graph._graph import PICK_LEFT, PICK_RIGHT, MotionGraph, composed
+from marey.graph._refine_places import Aim
 from marey.graph._search_result import SearchResult
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
@@ -87,23 +88,23 @@ def _not_above(skeleton: Skeleton, joint: str | int) -> list[int]:
     return [j for j in range(1, skeleton.num_joints) if j not in chain]
 
 
-def find_targets(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> dict[int, FloatArray]:
-    """Points (3,) [m] that hands reach for at the ends of steps, by the picks and places of a sketch."""
-    wanted = [_target(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
-    found: dict[int, FloatArray] = {}
+def find_aims(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> dict[int, Aim]:
+    """What hands reach for at the ends of steps, by the picks and places of a sketch, and where roots are pinned."""
+    wanted = [_aim(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
+    found: dict[int, Aim] = {}
     for step in result.met:
-        if len(found) < len(wanted) and _is_near(graph, result, step, wanted[len(found)]):
+        if len(found) < len(wanted) and _is_near(graph, result, step, wanted[len(found)].hand):
             found[step] = wanted[len(found)]
     return found
 
 
 def find_reaches(graph: MotionGraph, result: SearchResult, frames: Sequence[int], sketch: Sketch) -> list[Reach]:
     """What hands reach for in a way, by the picks and places of its sketch; ``frames`` are those of its constraints."""
-    targets = find_targets(graph, result, sketch)
+    aims = find_aims(graph, result, sketch)
     return [
-        Reach(frame, HANDS[_event(graph, result, step)], targets[step])
+        Reach(frame, HANDS[_event(graph, result, step)], aims[step].hand)
         for step, frame in zip(result.met, frames, strict=True)
-        if step in targets
+        if step in aims
     ]
 
 
@@ -123,10 +124,11 @@ def own_reaches(graph: MotionGraph, result: SearchResult, motion: Motion, frames
     ]
 
 
-def _target(sketch: Sketch, event: Event) -> FloatArray:
+def _aim(sketch: Sketch, event: Event) -> Aim:
+    root = None if event.at is None else np.array(event.at)
     if event.kind == "place" and event.to is not None:
-        return np.array(event.to)
-    return np.array(sketch.world.object(event.object or "").position)
+        return Aim(np.array(event.to), root)
+    return Aim(np.array(sketch.world.object(event.object or "").position), root)
 
 
 def _is_near(graph: MotionGraph, result: SearchResult, step: int, target: FloatArray) -> bool:
