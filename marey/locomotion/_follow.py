@@ -25,7 +25,7 @@ SPEED_MPS: Final = 1.3  # of a sketch that does not say
 RUN_PART: Final = 0.9  # of the fastest walk: faster is run
 TRIES: Final = 3  # each keeps farther from the walls of the corridor
 LONGEST_S: Final = 600.0
-BRISK_M: Final = 0.6  # [m] beside what a stop takes, where it is planned: farther off it ends in creeping
+BRISK: Final = (0.3, 1.1)  # [m], [-] of stops: planned farther off or longer they end in creeping
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +140,7 @@ def _run_share(engine: Engine, speed: float, scaling: str) -> float:
 
 def _stepped(engine: Engine, plan: Itinerary, speed: float, run: float, rate_hz: float) -> Motion:
     curves = CALM_CURVES if run < 0.5 else HARD_CURVES
-    guide = Guide(plan.way, plan.goals, speed_mps=speed, run=run, curves=curves, look_m=BRISK_M)
+    guide = Guide(plan.way, plan.goals, speed_mps=speed, run=run, curves=curves, stops=BRISK)
     engine.add_driver(guide)
     poses, contacts = [engine.pose], [engine.contacts]
     longest = min(LONGEST_S, 60.0 + 10.0 * plan.way.length_m / speed)

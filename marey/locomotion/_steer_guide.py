@@ -65,8 +65,8 @@ class Guide:
         along_m: where the walker is on the way.
         slowest_mps: curves are not taken slower than this.
         curves: how hard curves may push [m/s²], and the fastest turn [rad/s].
-        look_m: beside what an easy stop takes: from here on a stop is planned. Farther off more steps can be chosen to
-            end it with, nearer by it is brisker.
+        stops: how far [m] before what an easy stop takes it is planned, and how many times as long as an even braking
+            it may last. Larger ones leave more steps to choose from, smaller ones are brisker.
     """
 
     def __init__(
@@ -79,12 +79,13 @@ class Guide:
         along_m: float = 0.0,
         slowest_mps: float = 0.0,
         curves: tuple[float, float] = HARD_CURVES,
-        look_m: float = LOOK_M,
+        stops: tuple[float, float] = (LOOK_M, CREEPING),
     ) -> None:
         self.way, self.goals = way, list(goals)
         self.speed_mps, self.run, self.along_m = speed_mps, run, along_m
         self.is_done = False
-        self._slowest, self._look_m, self._curves = slowest_mps, look_m, curves
+        self._slowest, self._curves = slowest_mps, curves
+        self._look_m, self._creeping = stops
         self._acceleration = max(ACCELERATION, QUICKNESS * speed_mps)
         self.stage = "cruise"
         self.trouble: str | None = None  # why a jump could not be made
@@ -211,7 +212,7 @@ class Guide:
         if not profile.is_feasible or (profile.max_acceleration > max(GENTLE, self._acceleration) and left_m > NEAR_M):
             return False
         first = float(profile.speed(0.0))
-        if first > 0.5 * self.speed_mps and profile.duration_s > CREEPING * 2.0 * left_m / first:
+        if first > 0.5 * self.speed_mps and profile.duration_s > self._creeping * 2.0 * left_m / first:
             return False
         top = float(profile.speed(profile.times).max())
         return top <= max(1.3 * self.speed_mps, first + 0.1)
