@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 import viser
 
-from marey.studio._film import Film
+from marey.studio._film import Film, Float32
 from marey.studio._sketch import Draft
+from marey.studio._sketch_carry import carried_things
 from marey.studio._sketch_drawn import FOUND
 from marey.studio._sketch_forms import Form
 from marey.studio._sketch_found import Found
@@ -35,6 +36,7 @@ START, BETWEEN, GOAL = (40, 150, 80), (70, 90, 130), (200, 60, 50)
 EVENT_COLOUR: Final = (130, 50, 150)
 BAND_COLOUR, LINE_COLOUR = (120, 170, 220), (50, 80, 140)
 BALL_M, OBJECT_M, GIZMO_M, ARROW_M = 0.07, 0.05, 0.5, 0.4
+NAME_M: Final = 0.14  # from an item up to its name
 SCALE_M: Final = 5.0  # marks grow with sketches that are larger
 PRINT_Y_M: Final = 0.014  # above the band and the line
 SEEN_THROUGH: Final = {"river": 0.6, "wall": 0.55}  # walls must not hide what is behind them
@@ -51,6 +53,7 @@ class SketchStage:
         self._way: Way | None = None
         self._ends: tuple[End, ...] = ()
         self._found: Found | None = None
+        self._carried: tuple[object, object, dict[str, Float32]] = (None, None, {})  # of a clip and what is drawn
         self._ghost = Ghost(scene)
         self._nodes: dict[str, tuple[str, Any]] = {}  # label -> what it was made for, and its mesh
         self._names: dict[str, viser.LabelHandle] = {}
@@ -82,6 +85,8 @@ class SketchStage:
             self._ends[0].draw(draft.drawn.points[0], draft.drawn.start)
             self._ends[1].draw(draft.drawn.points[-1], draft.drawn.goal)
         self._draw_items(draft)
+        if film is not None:
+            self._carry(draft, film, now_s)
         self._draw_gizmo(draft)
         self._prints.draw(film if draft.shown["Footprints"] else None)
 
@@ -104,6 +109,17 @@ class SketchStage:
                 _place_form(node, form)
                 node.color = _lit(COLOUR[kind]) if label == draft.selected else COLOUR[kind]
             self._name(label, draft)
+
+    def _carry(self, draft: Draft, film: Film, now_s: float) -> None:
+        """Let things follow the hand that took them."""
+        if self._carried[0] is not film or self._carried[1] is not draft.drawn:
+            self._carried = film, draft.drawn, carried_things(film, draft.drawn)
+        frame = min(max(round(now_s * film.motion.rate_hz), 0), film.num_frames - 1)
+        for name, places in self._carried[2].items():
+            x, y, z = places[frame].tolist()
+            label = f"object {name}"
+            self._nodes[label][1].position = (x, max(y, OBJECT_M), z)
+            self._names[label].position = (x, y + NAME_M, z)
 
     def _add(self, label: str, kind: str) -> Any:
         name = f"{ROOT}/item_{next(self._numbers)}"
@@ -131,7 +147,7 @@ class SketchStage:
             self._names[label] = self._scene.add_label(name, text, anchor="bottom-center")
         x, y, z = draft.place_of(label)
         node = self._names[label]
-        node.position, node.visible = (x, y + 0.14, z), bool(text)
+        node.position, node.visible = (x, y + NAME_M, z), bool(text)
         if node.text != text:
             node.text = text
 

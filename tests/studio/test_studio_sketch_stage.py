@@ -11,6 +11,7 @@ import pytest
 from marey.samples import sketch_file
 from marey.studio._film import Film
 from marey.studio._sketch import Draft
+from marey.studio._sketch_carry import carried_things
 from marey.studio._sketch_forms import KINDS
 from marey.studio._sketch_marks import WAY_SAMPLES, arrow, band, band_faces, footprints, line, ring
 from marey.studio._sketch_stage import SketchStage
@@ -101,3 +102,51 @@ def test_the_ends_of_the_way_show_facing_and_nearness(server) -> None:
     assert goal._arrow.visible and tuple(goal._ring.scale) == (0.7, 1.0, 0.7)
     np.testing.assert_allclose(goal._arrow.wxyz, [np.sqrt(0.5), 0.0, np.sqrt(0.5), 0.0], atol=1e-6)
     assert tuple(goal._ring.position) == (0.0, 0.0, 3.0)
+
+
+@pytest.fixture(scope="module")
+def reaching() -> SimpleNamespace:
+    """A clip of two hands: the right one goes along x, over (1, 0.8, 0) and (3, 0.8, 0); the left one stays."""
+    places = np.zeros((50, 2, 3), dtype=np.float32)
+    places[:, 0] = (0.0, 1.0, 5.0)
+    places[:, 1, 0], places[:, 1, 1] = 0.1 * np.arange(50), 0.8
+    return SimpleNamespace(
+        contact_names=("left_hand", "right_hand"), contact_points=places, num_frames=50,
+        motion=SimpleNamespace(rate_hz=10.0),
+    )  # fmt: skip
+
+
+def holding() -> Draft:
+    draft = Draft()
+    draft.drop("object", (1.0, 0.0))
+    draft.resize("object thing1", "height_m", 0.8)
+    draft.add_event("pick")
+    return draft
+
+
+def test_a_thing_follows_the_hand_that_took_it_until_it_is_put_down(reaching) -> None:
+    draft = holding()
+    places = carried_things(reaching, draft.drawn)["thing1"]
+    np.testing.assert_allclose(places[:10], np.tile([1.0, 0.8, 0.0], (10, 1)))
+    np.testing.assert_allclose(places[10:], reaching.contact_points[10:, 1])
+    draft.add_event("place")
+    draft.resize("place 2", "put_m", 0.8)
+    draft.move("place 2", 3.0, 0.0)
+    places = carried_things(reaching, draft.drawn)["thing1"]
+    np.testing.assert_allclose(places[20], reaching.contact_points[20, 1])
+    np.testing.assert_allclose(places[30:], np.tile([3.0, 0.8, 0.0], (20, 1)), atol=1e-6)
+
+
+def test_a_body_without_hands_carries_nothing(reaching) -> None:
+    feet = SimpleNamespace(**vars(reaching) | {"contact_names": ("left_toe", "right_toe")})
+    assert carried_things(feet, holding().drawn) == {}
+
+
+def test_the_stage_shows_a_thing_in_the_hand(server, reaching) -> None:
+    draft = holding()
+    stage = SketchStage(server.scene, lambda _: None, lambda *_: None)
+    draft.shown["Footprints"] = False
+    stage.draw(draft, reaching, None, 2.0)
+    np.testing.assert_allclose(stage._nodes["object thing1"][1].position, reaching.contact_points[20, 1], atol=1e-6)
+    stage.draw(draft, None)
+    np.testing.assert_allclose(stage._nodes["object thing1"][1].position, (1.0, 0.8, 0.0), atol=1e-6)
