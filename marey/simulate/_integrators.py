@@ -67,14 +67,15 @@ def step_system(
     mechanism: Mechanism, method: Method, state: State, load: Load, dt: float, extra_damping: float = 0.0
 ) -> StepSystem:
     r"""System of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
-    from marey.simulate._integrators_step_kernels import assembled
+    from marey.simulate._integrators_step_kernels import assembled, implicit_rhs
 
     damping, rate = damping_number(method.damping), method.damping_rate
     if extra_damping > 0.0:
         damping, rate = ENERGETIC, extra_damping / dt
+    is_implicit = method.integrator == "variational"
     here, damped, rhs, outer, is_solvable = assembled(
         mechanism,
-        INTEGRATORS.index(method.integrator),
+        INTEGRATORS.index("constant" if is_implicit else method.integrator),
         method.implicit_passes,
         damping,
         rate,
@@ -85,4 +86,8 @@ def step_system(
         *load.pushes,
         load.inner,
     )
+    if is_implicit and is_solvable:
+        before = (state.step_s, state.coordinates, state.velocity, state.momentum)
+        parts = (*here[:3], *here[4:7])
+        rhs, is_solvable = implicit_rhs(mechanism, dt, *before, parts, damped, rhs, outer)
     return StepSystem(Mechanics(mechanism, *here), damped, rhs, outer, dt, is_solvable)

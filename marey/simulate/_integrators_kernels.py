@@ -12,7 +12,7 @@ from marey.lie._rotation_kernels import exponential, product, right_jacobian_tim
 from marey.simulate._mechanism import Mechanism
 from marey.simulate._mechanism_kernels import placed, shaped
 
-NAIVE, IDENTITY, CONSTANT, VARIATIONAL = 0, 1, 2, 3
+NAIVE, IDENTITY, CONSTANT = 0, 1, 2
 FORGOTTEN_S = 5.0  # [s] growth by less than a tenth a second is the price of an explicit scheme
 SERIES_BELOW = 1e-4  # [rad²] where the closed form of the inverse cancels
 

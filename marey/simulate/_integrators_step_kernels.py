@@ -7,7 +7,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray, kernel
 from marey.simulate._damping_kernels import damped_inertia
 from marey.simulate._integrators_implicit_kernels import implicit_velocity
-from marey.simulate._integrators_kernels import CONSTANT, IDENTITY, VARIATIONAL, transported
+from marey.simulate._integrators_kernels import IDENTITY, transported
 from marey.simulate._integrators_solve_kernels import factored, solved
 from marey.simulate._mechanism import Mechanism
 from marey.simulate._mechanism_forces_kernels import own_forces
@@ -16,7 +16,6 @@ from marey.simulate._mechanism_kernels import mechanics_at
 
 @kernel
 def outer_forces(
-    mech: Mechanism,
     weight: FloatArray,
     pushed: IntArray,
     offsets: FloatArray,
@@ -58,8 +57,8 @@ def assembled(
     place: FloatArray,
     wxyz: FloatArray,
     coordinates: FloatArray,
-    v: FloatArray,
-    p: FloatArray,
+    velocity: FloatArray,
+    momentum: FloatArray,
     weight: FloatArray,
     pushed: IntArray,
     offsets: FloatArray,
@@ -68,28 +67,48 @@ def assembled(
 ) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray, bool]:
     r"""Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve.
 
-    ``passes`` times, the own forces are taken anew with the velocity that they lead to (``CONSTANT`` and the like); the
-    implicit scheme solves for it.
+    ``passes`` times, the own forces are taken anew with the velocity that they lead to.
     """
+    v, p = velocity.copy(), momentum.copy()  # so that what is called is compiled for one kind of array
     here = mechanics_at(mech, place, wxyz, coordinates)
     frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
-    outer = inner + outer_forces(mech, weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
+    outer = inner + outer_forces(weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
     damped = damped_inertia(mech, damping, rate * h, inertia, frames, angular, linear)
-    own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, v)
-    explicit = CONSTANT if scheme == VARIATIONAL else scheme
-    rhs = transported(mech, explicit, h, last, v, p, own + outer)
-    if passes == 0 and scheme != VARIATIONAL:
-        return here, damped, rhs, outer, True
+    rhs, is_definite, lower, new = p, True, damped, v
+    for n in range(passes + 1):
+        own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
+        rhs = transported(mech, scheme, h, last, v, p, own + outer)
+        if n < passes:
+            if n == 0:
+                lower, is_definite = factored(damped)
+            if not is_definite:
+                break
+            new = solved(lower, rhs)
+    return here, damped, rhs, outer, is_definite
+
+
+@kernel
+def implicit_rhs(
+    mech: Mechanism,
+    h: float,
+    last: float,
+    coordinates: FloatArray,
+    velocity: FloatArray,
+    momentum: FloatArray,
+    here: tuple[FloatArray, ...],
+    damped: FloatArray,
+    rhs: FloatArray,
+    outer: FloatArray,
+) -> tuple[FloatArray, bool]:
+    r"""Right-hand side ``(d,)`` whose solution is the velocity of the implicit step; and whether that was found.
+
+    The search starts from the explicit right-hand side ``rhs``. Under constraints, the velocity that is nearest to the
+    implicit one in the metric of M + D is taken.
+    """
+    v, p = velocity.copy(), momentum.copy()
     lower, is_definite = factored(damped)
     if not is_definite:
-        return here, damped, rhs, outer, False
-    for _ in range(passes):
-        new = solved(lower, rhs)
-        own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
-        rhs = transported(mech, explicit, h, last, v, p, own + outer)
-    if scheme != VARIATIONAL:
-        return here, damped, rhs, outer, True
-    carried = transported(mech, IDENTITY, 0.0, last, v, p, own)
-    parts = (frames, joints, centres, turns, angular, linear)
-    found, has_converged = implicit_velocity(mech, h, solved(lower, rhs), damped, carried, outer, coordinates, parts)
-    return here, damped, damped @ found, outer, has_converged
+        return rhs, False
+    carried = transported(mech, IDENTITY, 0.0, last, v, p, outer)
+    found, has_converged = implicit_velocity(mech, h, solved(lower, rhs), damped, carried, outer, coordinates, here)
+    return damped @ found, has_converged

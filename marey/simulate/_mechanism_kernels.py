@@ -190,7 +190,7 @@ def mechanics_at(
     mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
-    frames, joints, centres, com = placed(mech, place, wxyz)
+    frames, joints, centres, com = placed(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
     turns = joint_columns(mech, coordinates)
     angular, linear, com_columns = twist_columns(mech, frames, joints, centres, turns)
     rows = weighted_columns(mech, frames, joints, centres, angular, linear)

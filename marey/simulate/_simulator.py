@@ -42,7 +42,7 @@ class Simulator:
         body: skeleton with masses.
         model: pose model whose coordinates move; by default every joint that moves mass turns freely.
         integrator: "constant" (the source's choice), "identity" or "naive", all explicit, or "variational", the
-            implicit reference; [Tournier2011]_ §11.1.
+            implicit reference, which constraints project; [Tournier2011]_ §11.1.
         damping: "none", "energetic" (the source's choice), "kinematic" or "uniform"; [Tournier2011]_ §11.2.
         damping_rate: α of the damping: [1/s] for "energetic", [kg/s] for "kinematic", [kg m²/s] for "uniform".
         implicit_passes: how often an explicit step takes its own forces anew, with the velocity that they lead to.

@@ -159,6 +159,17 @@ def test_a_step_on_the_ground_reports_its_contacts_and_holds_the_figure():
     assert simulator.state.pose.joint_positions()[:, 1].min() > -0.02
 
 
+def test_a_limp_ragdoll_on_the_ground_gains_no_energy_beyond_its_fall():
+    simulator = Simulator(BODY, ground=Ground())
+    simulator.reset(WALK[5])
+    start = simulator.mechanics().com[1]
+    for _ in range(60):
+        state = simulator.step(0.01)
+        fallen = start - simulator.mechanics().com[1]
+        assert state.kinetic_j <= 2.0 * BODY.mass_kg * GRAVITY * max(fallen, 0.01)
+    assert fallen > 0.3
+
+
 def test_a_ball_can_be_thrown_at_any_time():
     simulator = Simulator(BODY, MODEL, gravity=(0, 0, 0))
     simulator.step(0.01)
