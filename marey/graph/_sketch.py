@@ -9,12 +9,14 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.graph._ara import JUMP, PICK, REACH, STEP, Goals, Roads
+from marey.graph._graph import PICK_LEFT, PICK_RIGHT
 from marey.graph._ground import FOOT_M, Ground, strip_distance
 from marey.graph._heuristics import PICKS, Layers, meeting_edges
 from marey.world import Event, River, Sketch
 
 PICK_TOL_M: Final = 0.05
 JUMP_TOL_M: Final = 0.4
+HANDS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
 MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
 
 
@@ -63,7 +65,8 @@ def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float) -> Wish:
         at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
         assert at is not None
         pin = (np.nan, np.nan) if event.at is None else event.at
-        return Wish(PICK, at, pick_tolerance_m, hands=3, pin=pin, name=f"{event.kind} '{event.object}'")
+        hands = HANDS[event.hand]
+        return Wish(PICK, at, pick_tolerance_m, hands=hands, pin=pin, name=f"{event.kind} '{event.object}'")
     assert event.at is not None
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":

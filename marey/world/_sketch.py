@@ -11,6 +11,7 @@ from marey.world._path import Path
 from marey.world._things import Point2, Point3, World
 
 EVENT_KINDS: Final = ("pass", "pick", "place", "jump", "stop")
+HANDS: Final = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,13 @@ class Event:
     length_m: float | None = None  # jump: horizontal length; None leaves it to the engine
     height_m: float | None = None  # jump: rise of the centre of mass
     seconds: float | None = None  # stop: how long
+    hand: str | None = None  # pick, place: "left" or "right"; None: either, but what is put down stays in its hand
 
     def __post_init__(self) -> None:
         if self.kind not in EVENT_KINDS:
             raise InputError(f"event kind '{self.kind}'", f"It is one of {', '.join(EVENT_KINDS)}")
+        if self.hand is not None and self.hand not in HANDS:
+            raise InputError(f"a hand '{self.hand}'", f"It is one of {', '.join(HANDS)}")
         if self.kind in ("pick", "place") and self.object is None:
             raise InputError(f"a {self.kind} event without an object", 'Write object = "name"')
         if self.kind == "place" and self.to is None:
