@@ -15,10 +15,10 @@ from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, runs
 from marey.skeleton import contact_points
 
-STRETCH: Final = 0.9995  # [-] of a leg that holds its plant
-STRAIGHT: Final = 0.998  # [-] straightest that the root's height leaves a leg
-BENT: Final = 0.985  # [-] a leg that was not as straight as this before may become so
-LOWER_S: Final = 0.15  # [s] over which the root goes down so that a leg reaches
+STRETCH: Final = 0.998  # [-] of a leg that holds its plant
+STRAIGHT: Final = 0.992  # [-] straightest that the root's height leaves a leg
+BENT: Final = 0.975  # [-] a leg that was not as straight as this before may become so
+LOWER_S: Final = 0.2  # [s] over which the root goes down so that a leg reaches
 MOST_DOWN_M: Final = 0.05  # [m]
 LOWEST: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
 HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
