@@ -151,3 +151,16 @@ def test_mutated_sketches_end_in_a_sketch_or_a_named_error(start: int, stop: int
     except MareyError as error:
         outcome = str(error)
     assert isinstance(outcome, Sketch) or outcome.startswith("<sketch>:")
+
+
+def test_an_event_may_name_its_hand(tmp_path):
+    file = tmp_path / "cup.toml"
+    text = 'version = 1\n[start]\nposition = [0, 0]\n[goal]\nposition = [0, 3]\n[[object]]\nname = "cup"\n'
+    text += 'position = [0.2, 0.8, 1.5]\n[[event]]\nkind = "pick"\nobject = "cup"\nhand = "left"\n'
+    file.write_text(text, encoding="utf-8")
+    sketch = load_sketch(file)
+    assert sketch.events[0].hand == "left"
+    assert parse_sketch(sketch_to_toml(sketch)).events[0].hand == "left"
+    file.write_text(text.replace('"left"', '"both"'), encoding="utf-8")
+    with pytest.raises(FormatError, match="both"):
+        load_sketch(file)
