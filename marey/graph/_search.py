@@ -15,7 +15,7 @@ from marey.graph._search_fallback import Detours
 from marey.graph._search_problem import Cancel, Clock, Problem
 from marey.graph._search_result import BOUNDED, OPTIMAL, SearchResult, Solution, Step, rebuilder
 from marey.graph._search_roads import CAPACITY, borrowed_memory, ready
-from marey.graph._search_run import OnSolution, Run, compile_kernels
+from marey.graph._search_run import STAGE_SHARE, OnSolution, Run, compile_kernels
 from marey.graph._sketch import Failure
 from marey.world import Sketch
 
@@ -114,7 +114,15 @@ class _Question:
             looks = Detours(self.graph) if self.fallback and _has_walls(self.sketch) else None
             share = clock.part(SINGLE_SHARE) if self.is_blended else clock
             run = Run(
-                problem, memory, share, self.on_solution, few=self.few, looks=looks, before=before, patience=patience
+                problem,
+                memory,
+                share,
+                self.on_solution,
+                few=self.few,
+                looks=looks,
+                before=before,
+                patience=patience,
+                stage_share=1.0 if self.is_blended else STAGE_SHARE,  # as much time as without blends
             )
             run.go(self.schedule)
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple, Protocol
@@ -118,11 +118,19 @@ class Problem:
         layers = lay_out(self.made.roads, goals, self.ground)
         return replace(self, terms=with_turns(self.made.roads, self.made.rates, goals, layers, self.terms))
 
-    def stage(self, layer: int) -> Problem:
+    def by_hand(self, hands: Mapping[str, int]) -> Problem:
+        """The same with things taken and put down by given hands, if any is put down again."""
+        wishes = tuple(replace(w, hands=hands[thing_of(w)]) if thing_of(w) in hands else w for w in self.wishes)
+        if len({thing_of(w) for w in wishes if w.kind == PICK}) == sum(w.kind == PICK for w in wishes):
+            return self  # everything is touched once: either hand will do
+        return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
+
+    def stage(self, layer: int, hands: int | None = None) -> Problem:
         """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
         is_last = layer + 1 == len(self.wishes) or self.heuristic != "cycle"
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
-        wishes = self.wishes[layer : layer + 1]
+        wish = self.wishes[layer]
+        wishes = (wish if hands is None else replace(wish, hands=hands),)
         return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
 
     def starts(self) -> list[tuple[int, FloatArray]]:
@@ -140,6 +148,11 @@ class Problem:
             return float(path.heading_at(path.nearest(start)[0]))
         place = self.wishes[0].place
         return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
+
+
+def thing_of(wish: Wish) -> str:
+    """What a pick or a put-down is about; nothing for others."""
+    return wish.name.partition(" ")[2] if wish.kind == PICK else ""
 
 
 class Way(NamedTuple):

@@ -30,7 +30,7 @@ from marey.graph._ara import (
 )
 from marey.graph._graph import composed
 from marey.graph._search_fallback import Detour, Detours
-from marey.graph._search_problem import Clock, Problem, Way
+from marey.graph._search_problem import Clock, Problem, Way, thing_of
 from marey.graph._search_result import Solution
 
 FEW_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
@@ -80,10 +80,13 @@ class Run:
         looks: Detours | None = None,
         before: Run | None = None,
         patience: Clock | None = None,
+        stage_share: float = STAGE_SHARE,
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
         self.few, self._looks, self._patience = few, looks, patience or clock
+        self._stage_share = stage_share
         self._stages: tuple[Problem, ...] = ()
+        self._hands: dict[str, int] = {}
         self.best: Way | None = None if before is None else before.best
         self.history: list[Solution] = [] if before is None else list(before.history)
         self.detours: list[tuple[int, Detour]] = [] if before is None else before.detours
@@ -107,17 +110,19 @@ class Run:
 
     def _by_stages(self, schedule: Sequence[float]) -> None:
         """Meet the constraints one after the other, each from where the last was met: ways that are soon found."""
-        share = self.clock.part(STAGE_SHARE)
+        share = self.clock.part(self._stage_share)
         self._low = self._start_bound(schedule[0])
         self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
+        best_hands: dict[str, int] = {}
         for number in range(len(schedule)):
             way, is_settled = self._chained(schedule[: number + 1], share)
             if way is not None and way.cost < self.cost:
-                self.best = way
+                self.best, best_hands = way, self._hands
                 self._tell(schedule[number], min(self.proved, way.cost / max(self._low, 1e-300)))
             if self.done or self.stopped or not is_settled:
                 break
         self.stopped = self.clock.stopped
+        self.problem = self.problem.by_hand(best_hands)
 
     def _chained(self, schedule: Sequence[float], clock: Clock) -> tuple[Way | None, bool]:
         """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
@@ -125,8 +130,10 @@ class Run:
         The first is searched for as long as it takes, the others for each constraint's share of the time.
         """
         whole: Way | None = None
-        is_settled = True
-        for number, stage in enumerate(self._stages):
+        is_settled, hands = True, dict[str, int]()
+        for number, alone in enumerate(self._stages):
+            thing = thing_of(alone.wishes[0])
+            stage = self.problem.stage(number, hands[thing]) if thing in hands else alone
             clear(self.memory)
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
             upper = self.cost - (0.0 if whole is None else whole.cost)
@@ -137,6 +144,9 @@ class Run:
                 return None, is_settled
             way = Way.of(stage.made, self.memory).without(stage.terms.final)
             whole = way if whole is None else whole.then(way)
+            if thing:
+                hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
+        self._hands = hands
         return whole, is_settled
 
     def _improved(

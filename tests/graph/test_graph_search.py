@@ -477,3 +477,16 @@ def test_a_bound_that_knows_of_turns_is_consistent_and_sharper(walker):
     found = search_graph(walker, asked, k=1, budget_s=30.0, max_states=60_000, epsilon=(3.0, 2.0))
     assert found.expansions > 100
     assert found.violations == 0
+
+
+def test_what_is_put_down_is_put_down_by_the_hand_that_took_it(walker):
+    cup = World(objects=(Thing("cup", (0.3, 0.8, 2.0)),))
+    events = (Event("pick", object="cup"), Event("place", object="cup", to=(-0.3, 0.8, 4.0)))
+    both = Problem.of(ready(walker), sketch(events=events, world=cup), "cycle", 0.1)
+    once = Problem.of(ready(walker), sketch(events=events[:1], world=cup), "cycle", 0.1)
+    assert isinstance(both, Problem)
+    assert isinstance(once, Problem)
+    assert [w.hands for w in both.wishes] == [3, 3, 0]
+    assert [w.hands for w in both.by_hand({"'cup'": 2}).wishes] == [2, 2, 0]
+    assert once.by_hand({"'cup'": 2}) is once
+    assert both.stage(1, 2).wishes[0].hands == 2
