@@ -13,6 +13,7 @@ from marey.graph._rebuild_track import SIDES
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, runs
+from marey.numerics import fill_gaps
 from marey.skeleton import contact_points
 
 STRETCH: Final = 0.998  # [-] of a leg that holds its plant
@@ -97,12 +98,12 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     length = np.linalg.norm(along, axis=1)
     level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
     off = (places[:, 2] - np.arctan2(along[:, 0], along[:, 2]) + np.pi) % (2.0 * np.pi) - np.pi
-    yaw = stepped(np.where(level, off, 0.0)[:, None], level)
+    yaw = fill_gaps(np.where(level, off, 0.0)[:, None], level)
     turn = SO3.exp(yaw * UP)
     low = ball[:, 1] + np.minimum(0.0, (heel - ball)[:, 1])
     shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
-    shift = stepped(np.where(planted[:, None], shift, 0.0), planted)
-    down = stepped(-low[:, None], _flat(low, planted))[:, 0]
+    shift = fill_gaps(np.where(planted[:, None], shift, 0.0), planted)
+    down = fill_gaps(-low[:, None], _flat(low, planted))[:, 0]
     shift[:, 1] = np.maximum(down, -low) + _lifted(low, planted, HALF_STEP_S * motion.rate_hz)
     return turn @ (ankle - ball) + ball + shift, turn
 
@@ -168,16 +169,3 @@ def contacts_of(motion: Motion, places: FloatArray) -> Contacts:
             number = names.index(f"{side}_{part}")
             active[:, number] = touching[:, number] & ~np.isnan(places[:, n, 0])
     return Contacts(names, active)
-
-
-def stepped(values: FloatArray, known: BoolArray) -> FloatArray:
-    """Fill gaps ``(F, k)`` by a cubic step between the values at their ends; hold the first and last known value."""
-    at = np.flatnonzero(known)
-    if not len(at):
-        return np.zeros_like(values)
-    frames = np.arange(len(values))
-    after = np.clip(np.searchsorted(at, frames), 0, len(at) - 1)
-    low, high = at[np.where(frames < at[after], np.maximum(after - 1, 0), after)], at[after]
-    u = np.clip((frames - low) / np.maximum(high - low, 1), 0.0, 1.0)[:, None]
-    step = u * u * (3.0 - 2.0 * u)
-    return (1.0 - step) * values[low] + step * values[high]

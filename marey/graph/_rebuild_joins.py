@@ -11,6 +11,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.lie import SO3
+from marey.numerics import smootherstep
 
 RAMP_S: Final = 0.2  # [s] over which a jump between two stretches is spread at least, on either side
 LONGEST_RAMP_S: Final = 0.7  # [s] and at most
@@ -169,7 +170,7 @@ def _room(times: FloatArray, is_held: BoolArray, cut: Cut, fixed: FloatArray) ->
 
 def fade(u: FloatArray) -> FloatArray:
     """From one at 0 to zero at 1, with no slope and no bend at either end."""
-    return 1.0 - u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+    return 1.0 - smootherstep(u)
 
 
 def surge(u: FloatArray) -> FloatArray:

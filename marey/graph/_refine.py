@@ -15,6 +15,7 @@ from marey.graph._search_result import SearchResult
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions
+from marey.numerics import smoothstep
 from marey.skeleton import Skeleton, contact_points
 from marey.world import Event, Sketch
 
@@ -74,8 +75,7 @@ def _refined(motion: Motion, reach: Reach) -> Motion:
     )  # fmt: skip
     change = (motion.rotations[reach.frame].inverse() @ found.pose.rotations).log()
     away = np.abs(np.arange(motion.num_frames) - reach.frame) / (EASE_S * motion.rate_hz)
-    u = np.clip(away, 0.0, 1.0)
-    weight = 1.0 - u * u * (3.0 - 2.0 * u)
+    weight = 1.0 - smoothstep(away)
     return replace(motion, rotations=motion.rotations @ SO3.exp(weight[:, None, None] * change))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey.graph._rebuild_clock import at_times, frame_times
-from marey.graph._rebuild_feet import pins, stepped
+from marey.graph._rebuild_feet import pins
 from marey.graph._rebuild_joins import LONGEST_RAMP_S, Cut, Track, fade, joined, spread, still, surge
 from marey.graph._rebuild_track import mixed_places
 from marey.lie import SO3
@@ -173,13 +173,6 @@ def test_a_stance_has_one_place_and_it_is_that_of_the_anchor():
     held = pins(Track(track.times, track.roots, track.wxyz, plants, anchor))
     assert np.abs(held[2:8, 0] - [1.0, 2.0, 0.1]).max() < 1e-12
     assert np.isnan(held[[0, 1, 8, 9], 0]).all() and np.isnan(held[:, 1]).all()
-
-
-def test_gaps_are_filled_by_a_cubic_step():
-    known = np.array([True, False, False, False, True])
-    filled = stepped(np.array([[0.0], [9.0], [9.0], [9.0], [1.0]]), known)[:, 0]
-    assert filled == pytest.approx([0.0, 0.15625, 0.5, 0.84375, 1.0])
-    assert stepped(np.ones((3, 1)), np.zeros(3, dtype=bool)).max() == 0.0
 
 
 def test_headings_are_mixed_the_shorter_way():
