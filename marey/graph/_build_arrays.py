@@ -204,4 +204,5 @@ def _gap(database: Database, phase: int) -> float:
 
 
 def _feet_of(database: Database, phase: int) -> tuple[str, ...]:
-    return tuple(name for name in database.classes[database.phases.kind[phase]] if name in ("left", "right"))
+    planted = database.classes[int(database.phases.kind[phase])]
+    return tuple(name for name in planted if name in ("left", "right"))

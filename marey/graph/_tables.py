@@ -86,6 +86,20 @@ EVENT_KINDS: Final[dict[str, EventKind]] = {
 def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     """Make graphs built from now on have a table of another kind of event.
 
+    A kick, say, is a state and two numbers, its height and its reach. From then on ``graph.tables["kick"].bound(low,
+    high)`` is the least cost from every state to a kick between two heights and reaches, and the report counts kicks::
+
+        def kicks(arrays):
+            states = np.flatnonzero(...)  # of the arrays of the graph, (K,)
+            return states, numbers        # (K, 2) [m]
+
+        register_event("kick", ("height", "reach"), kicks)
+
+    Args:
+        name: of the kind.
+        axes: what its two numbers are called.
+        find: tells where in a graph the events begin, and their numbers.
+
     Raises:
         InputError: there is such a kind already.
     """
