@@ -1,14 +1,36 @@
 """Control: a simulated figure does what it is told, with forces from inside alone."""
 
+from marey.control._controller import HIERARCHIES, Controller, ControlReport
+from marey.control._features import Feature, control_form
+from marey.control._features_gaze import gaze_frame, gaze_rate
+from marey.control._features_support import Support
+from marey.control._gains import Gains
 from marey.control._problem import ControlProblem
 from marey.control._relaxations import RELAXATIONS, Relaxation
 from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
+from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, SupportTask
 
 __all__ = [
+    "HIERARCHIES",
     "RELAXATIONS",
     "ControlProblem",
+    "ControlReport",
     "ControlSolution",
+    "ControlTask",
+    "Controller",
+    "Drive",
+    "Feature",
+    "FootTask",
+    "Gains",
+    "GazeTask",
+    "ModesTask",
+    "MomentumTask",
     "Relaxation",
+    "Support",
+    "SupportTask",
+    "control_form",
+    "gaze_frame",
+    "gaze_rate",
     "realised_velocity",
     "solve_control",
     "solve_exactly",

@@ -18,12 +18,14 @@ class Feature:
     target: FloatArray  # (r,) γ̃
     weight: float = 1.0
     level: int = 0
+    is_fence: bool = False  # Γ v need only be at least γ̃
 
 
 def control_form(features: Iterable[Feature], size: int) -> tuple[FloatArray, FloatArray]:
     r"""Matrix ``(d, d)`` and vector ``(d,)`` of :math:`\frac12 v^TQv + c^Tv = \sum_i w_i\|\gamma_i(v)\|^2`."""
     quadratic, linear = np.zeros((size, size)), np.zeros(size)
     for feature in features:
-        quadratic += 2.0 * feature.weight * feature.matrix.T @ feature.matrix
-        linear -= 2.0 * feature.weight * feature.matrix.T @ feature.target
+        pulled = 2.0 * feature.weight * feature.matrix.T
+        quadratic += pulled @ feature.matrix
+        linear -= pulled @ feature.target
     return quadratic, linear

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, frozen_bools, frozen_ints
 
 ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
+
+
+def _no_numbers() -> FloatArray:
+    return np.zeros(0)
+
+
+def _no_partners() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,7 +28,9 @@ class ControlProblem:
               v = \arg\min_{Jv \ge b} \tfrac12 v^T M v - (f + A^T\mu)^T v
 
     where A picks the coordinates that have actuators: all but the root's six. [Tournier2011]_ §14.2. Impulses, not
-    forces, so that bounds on the actuation are forces times the time step.
+    forces, so that bounds on the actuation are forces times the time step. Rows of friction (ours) have a partner that
+    presses: :math:`|\lambda_t| \le g\,\lambda_n`; their velocity is free, and the goals may ask it to be zero. Fences
+    (ours) are one-sided goals, :math:`F v \ge e` as far as it goes.
     """
 
     inertia: FloatArray  # (d, d) M, damping included
@@ -31,10 +41,19 @@ class ControlProblem:
     goal_matrix: FloatArray  # (d, d) Q
     goal_vector: FloatArray  # (d,) c
     strongest: FloatArray  # (k,) largest impulse of each actuator
+    partners: IntArray = field(default_factory=_no_partners)  # (m,) of rows of friction the row that presses, else -1
+    grips: FloatArray = field(default_factory=_no_numbers)  # (m,) coefficients of friction
+    fences: FloatArray = field(default_factory=_no_numbers)  # (s, d) F
+    fence_ends: FloatArray = field(default_factory=_no_numbers)  # (s,) e
+    fence_weight: float = 1e4  # of the squared velocity by which a fence is broken
 
     def __post_init__(self) -> None:
-        d = np.asarray(self.impulse).size
-        m = np.asarray(self.ends).size
+        d, m, s = (np.asarray(a).size for a in (self.impulse, self.ends, self.fence_ends))
+        if not np.asarray(self.partners).size:
+            object.__setattr__(self, "partners", np.full(m, -1))
+            object.__setattr__(self, "grips", np.zeros(m))
+        if not s:
+            object.__setattr__(self, "fences", np.zeros((0, d)))
         shapes = {
             "inertia": (d, d),
             "impulse": (d,),
@@ -43,10 +62,14 @@ class ControlProblem:
             "goal_matrix": (d, d),
             "goal_vector": (d,),
             "strongest": (d - ROOT_SIZE,),
+            "grips": (m,),
+            "fences": (s, d),
+            "fence_ends": (s,),
         }
         for name, shape in shapes.items():
             object.__setattr__(self, name, frozen(getattr(self, name), *shape, name=name))
         object.__setattr__(self, "is_equal", frozen_bools(self.is_equal, m, name="is_equal"))
+        object.__setattr__(self, "partners", frozen_ints(self.partners, m, name="partners"))
         if d <= ROOT_SIZE or (self.strongest < 0.0).any():
             raise InputError("there is no actuator, or one has a negative bound", "Give at least one mode, bounds >= 0")
 
@@ -54,6 +77,11 @@ class ControlProblem:
     def num_actuators(self) -> int:
         """How many coordinates have an actuator."""
         return self.impulse.size - ROOT_SIZE
+
+    @cached_property
+    def is_friction(self) -> BoolArray:
+        """Rows ``(m,)`` whose impulses are bounded by those of others."""
+        return self.partners >= 0
 
     @cached_property
     def free_velocity(self) -> FloatArray:

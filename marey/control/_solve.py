@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -26,6 +26,32 @@ class ControlSolution:
     gap: float  # [J] planned λ'(Jv - b): zero when contacts push only where they touch
     status: SolveStatus
 
+    @property
+    def is_solved(self) -> bool:
+        """Whether there is a plan at all."""
+        return self.status is SolveStatus.CONVERGED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Programme:
+    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
+
+    H: FloatArray  # (n, n)
+    g: FloatArray  # (n,)
+    A: FloatArray  # (r, n)
+    lower: FloatArray  # (r,)
+    upper: FloatArray  # (r,)
+    low: FloatArray  # (n,) bounds of z
+    high: FloatArray  # (n,)
+
+    def solved(self) -> QPResult:
+        """Solve in units in which no unknown is large or small: modes and impulses differ by many decades."""
+        units = 1.0 / np.sqrt(np.maximum(np.diag(self.H), 1e-300))
+        scaled = self.H * units[:, None] * units + ROUNDING * np.eye(units.size)
+        bounds = (self.low / units, self.high / units)
+        found = solve_qp(scaled, self.g * units, self.A * units, self.lower, self.upper, bounds=bounds)
+        return replace(found, x=units * found.x)
+
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
     """Actuation of least cost under a relaxation; if there is none, no actuation with the status that says why."""
@@ -39,7 +65,7 @@ def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None)
     [Tournier2011]_ §16 leaves this to the future; it is exact, and costs :math:`2^m` programmes.
     """
     base = Relaxation("none") if relaxation is None else relaxation
-    one_sided = np.flatnonzero(~problem.is_equal)
+    one_sided = np.flatnonzero(~problem.is_equal & ~problem.is_friction)
     if one_sided.size > MOST_ENUMERATED:
         raise InputError(f"{one_sided.size} contacts have too many states to try", f"Give {MOST_ENUMERATED} at most")
     best: ControlSolution | None = None
@@ -49,63 +75,84 @@ def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None)
         is_open[one_sided] = ~np.array(closed, dtype=bool)
         found = _solve(problem, base, is_open, is_open)
         cost = problem.goal(found.planned_velocity) + _strength(problem, base, found.actuation)
-        if found.status is SolveStatus.CONVERGED and cost < lowest:
+        if found.is_solved and cost < lowest:
             best, lowest = found, cost
-    return _idle(problem, SolveStatus.INFEASIBLE) if best is None else best
+    return idle(problem, SolveStatus.INFEASIBLE) if best is None else best
 
 
 def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatArray:
-    r"""Velocity ``(d,)`` that follows from an actuation: :math:`\arg\min_{Jv\ge b}\frac12 v^TMv - (f + A^T\mu)^Tv`."""
+    r"""Velocity ``(d,)`` that follows from an actuation: :math:`\arg\min_{Jv\ge b}\frac12 v^TMv - (f + A^T\mu)^Tv`.
+
+    Rows of friction are left out; a simulator has them.
+    """
     pushed = np.array(problem.impulse)
     pushed[ROOT_SIZE:] += actuation
+    hard = ~problem.is_friction
     upper = np.where(problem.is_equal, problem.ends, np.inf)
-    return solve_qp(problem.inertia, -pushed, problem.rows, problem.ends, upper).x
+    return solve_qp(problem.inertia, -pushed, problem.rows[hard], problem.ends[hard], upper[hard]).x
+
+
+def programme_of(
+    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
+) -> Programme:
+    """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
+    k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
+    objective, slope = control_objective(problem, relaxation)
+    mean = float(np.trace(problem.gram[k:, k:])) / max(m, 1)
+    H, g = np.zeros((k + m + s, k + m + s)), np.zeros(k + m + s)
+    H[: k + m, : k + m], g[: k + m] = objective, slope
+    softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
+    H[np.diag_indices_from(H)] += softness
+    hard = ~problem.is_friction
+    short = (problem.ends - problem.rows @ problem.free_velocity)[hard]
+    grip, fence = _grip_rows(problem, k + m), problem.fences @ problem.response
+    A = np.zeros((short.size + len(grip) + s, k + m + s))
+    A[: short.size, : k + m] = problem.gram[k:][hard]
+    A[short.size : short.size + len(grip), : k + m] = grip
+    A[len(A) - s :, : k + m], A[len(A) - s :, k + m :] = fence, np.eye(s)
+    missing = problem.fence_ends - problem.fences @ problem.free_velocity
+    lower = np.concatenate([short, np.zeros(len(grip)), missing])
+    upper = np.concatenate([np.where(may_open[hard], np.inf, short), np.full(len(grip) + s, np.inf)])
+    low = np.where(problem.is_equal | problem.is_friction, -np.inf, 0.0)
+    high = np.where(is_open, 0.0, np.inf)
+    return Programme(
+        *(H, g, A, lower, upper),
+        np.concatenate([-problem.strongest, low, np.zeros(s)]),
+        np.concatenate([problem.strongest, high, np.full(s, np.inf)]),
+    )
+
+
+def solution_of(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
+    """What the unknowns of a programme mean."""
+    k, m = problem.num_actuators, problem.ends.size
+    velocity = problem.free_velocity + problem.response @ z[: k + m]
+    multipliers = z[k : k + m]
+    one_sided = ~problem.is_equal & ~problem.is_friction
+    gap = float(np.abs(multipliers * (problem.rows @ velocity - problem.ends))[one_sided].sum())
+    return ControlSolution(z[:k], velocity, multipliers, gap, status)
+
+
+def idle(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
+    """No actuation, for want of a plan."""
+    nothing = np.zeros(problem.num_actuators)
+    return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
 
 def _solve(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray) -> ControlSolution:
-    """Rows that may not open hold exactly; rows that are open carry no force."""
-    k = problem.num_actuators
-    H, g = control_objective(problem, relaxation)
-    contacts = H.shape[0] - k
-    mean = float(np.trace(problem.gram[k:, k:])) / max(contacts, 1)
-    H = H + np.diag(np.repeat([0.0, COMPLIANCE * max(mean, 1e-12)], [k, contacts]))
-    lowest = np.where(problem.is_equal, -np.inf, 0.0)
-    highest = np.where(is_open, 0.0, np.inf)
-    bounds = (np.concatenate([-problem.strongest, lowest]), np.concatenate([problem.strongest, highest]))
-    short = problem.ends - problem.rows @ problem.free_velocity
-    found = _solve_scaled(H, g, problem.gram[k:], short, np.where(may_open, np.inf, short), bounds)
-    if not found.is_solved:
-        return _idle(problem, found.status)
-    units = _units(H)
-    z = units * found.x
-    velocity = problem.free_velocity + problem.response @ z
-    multipliers = z[k:]
-    gap = float(np.abs(multipliers * (problem.rows @ velocity - problem.ends))[~problem.is_equal].sum())
-    return ControlSolution(z[:k], velocity, multipliers, gap, found.status)
+    found = programme_of(problem, relaxation, may_open, is_open).solved()
+    return solution_of(problem, found.x, found.status) if found.is_solved else idle(problem, found.status)
 
 
-def _units(hessian: FloatArray) -> FloatArray:
-    """Size of each unknown for which the Hessian has a unit diagonal: modes and impulses differ by many decades."""
-    return 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-
-
-def _solve_scaled(
-    H: FloatArray,
-    g: FloatArray,
-    A: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    bounds: tuple[FloatArray, FloatArray],
-) -> QPResult:
-    """Solve in units in which no unknown is large or small."""
-    units = _units(H)
-    scaled = H * units[:, None] * units + ROUNDING * np.eye(units.size)
-    return solve_qp(scaled, g * units, A * units, lower, upper, bounds=(bounds[0] / units, bounds[1] / units))
-
-
-def _idle(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
-    nothing = np.zeros(problem.num_actuators)
-    return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
+def _grip_rows(problem: ControlProblem, size: int) -> FloatArray:
+    r"""Rows ``(2 t, n)`` of :math:`g\lambda_n - \lambda_t \ge 0` and :math:`g\lambda_n + \lambda_t \ge 0`."""
+    which, k = np.flatnonzero(problem.is_friction), problem.num_actuators
+    rows = np.zeros((2 * which.size, size))
+    pressing = k + problem.partners[which]
+    for half, sign in ((slice(0, which.size), -1.0), (slice(which.size, None), 1.0)):
+        part = rows[half]
+        part[np.arange(which.size), pressing] = problem.grips[which]
+        part[np.arange(which.size), k + which] = sign
+    return rows
 
 
 def _strength(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:

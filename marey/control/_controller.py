@@ -1,0 +1,194 @@
+"""Controller: internal forces that make a simulated figure do what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.control._features import Feature, control_form
+from marey.control._features_support import Support, next_support
+from marey.control._features_tasks import Scene, as_drive, features_of
+from marey.control._problem import ROOT_SIZE, ControlProblem
+from marey.control._relaxations import Relaxation
+from marey.control._solve import ControlSolution, solve_control
+from marey.control._tasks import ControlTask, Drive
+from marey.numerics import SolveStatus
+from marey.simulate import PointForce, Rows, Simulator, State, StepSystem
+
+Hierarchy = Literal["weights", "strict"]
+HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
+STICK_WEIGHT: Final = 1e3  # [s²/m²] feet that stand shall not slide: above all goals, below what must hold
+FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
+TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
+STRONGEST_NM: Final = 500.0  # [N m] of any actuator, unless told otherwise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlReport:
+    """What a controller did in one step."""
+
+    actuation: FloatArray  # (k,) mean generalised forces [N m] during the step
+    planned_velocity: FloatArray  # (d,) what the programme believed
+    realised_velocity: FloatArray  # (d,) what came of it
+    gap_j: float  # [J] how much the plan counted on contacts that do not touch
+    errors: tuple[float, ...]  # of the tasks before the step, [m] or [rad], or standard deviations
+    status: SolveStatus
+    support: Support | None  # what the figure stands on
+
+    @property
+    def is_planned(self) -> bool:
+        """False where there was no plan, and the last actuation was faded out instead."""
+        return self.status is SolveStatus.CONVERGED
+
+
+class Controller:
+    """A figure that obeys both physics and its tasks, by forces from inside alone.
+
+    Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
+    simulator's own, which says what comes of it. [Tournier2011]_ §14.2.
+
+    Args:
+        simulator: the figure, its ground and its limits.
+        tasks: what it is told: tasks of ``marey.kinematics`` and of ``marey.control``, each alone or in a ``Drive`` with
+            gains of its own. New ones may be set at any time.
+        relaxation: what the plan pays for contacts, by name or with its weights.
+        strongest: largest generalised force of each actuator ``(k,)`` or of all [N m].
+        hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
+            priority number leave it free.
+        preview: take the plan's own velocity, as if it were true. It looks robust and is not physics.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        tasks: Iterable[ControlTask | Drive] = (),
+        *,
+        relaxation: str | Relaxation = "gap",
+        strongest: ArrayLike | None = None,
+        hierarchy: Hierarchy = "weights",
+        preview: bool = False,
+    ) -> None:
+        if hierarchy not in HIERARCHIES:
+            raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
+        self.simulator, self.hierarchy, self.preview = simulator, hierarchy, preview
+        self.relaxation = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
+        count = simulator.num_dof - ROOT_SIZE
+        if count < 1:
+            raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
+        bounds = STRONGEST_NM if strongest is None else np.asarray(strongest, dtype=np.float64)
+        self.strongest = frozen(np.broadcast_to(bounds, count), count, name="strongest")
+        if (self.strongest < 0.0).any():
+            raise InputError("an actuator has a negative bound", "Give forces that are not negative")
+        self.tasks = tasks
+        self.reset()
+
+    @property
+    def tasks(self) -> tuple[Drive, ...]:
+        """What the figure is told, with its gains."""
+        return self._drives
+
+    @tasks.setter
+    def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
+        self._drives = tuple(as_drive(task) for task in tasks)
+
+    @property
+    def report(self) -> ControlReport | None:
+        """What was done in the last step."""
+        return self._report
+
+    def reset(self) -> None:
+        """Forget what the figure stood on and how it was driven, as after ``simulator.reset``."""
+        self._support: Support | None = None
+        self._report: ControlReport | None = None
+        self._last = np.zeros(self.strongest.size)
+
+    def step(
+        self, dt: float, forces: Iterable[PointForce] = (), *, tasks: Iterable[ControlTask | Drive] | None = None
+    ) -> State:
+        """Move the figure on by ``dt`` [s]; ``forces`` come from outside, unknown to no one. New tasks replace the old.
+
+        Raises:
+            InputError: gains are unstable with this step, or a target has the wrong shape.
+            ConvergenceError: the simulation itself is unstable.
+        """
+        if tasks is not None:
+            self.tasks = tasks
+        pushes = tuple(forces)
+        system = self.simulator.system(dt, pushes)
+        problem, errors = self._posed(system)
+        found = self._solved(problem)
+        actuation = found.actuation if found.is_solved else FADE * self._last * dt
+        if self.preview and found.is_solved:
+            state = self.simulator.advance(system, found.planned_velocity)
+        else:
+            inner = np.concatenate([np.zeros(ROOT_SIZE), actuation / dt])
+            state = self.simulator.step(dt, pushes, generalised_force=inner)
+        self._last = actuation / dt
+        self._report = ControlReport(
+            self._last, found.planned_velocity, state.velocity, found.gap, errors, found.status, self._support
+        )
+        return state
+
+    def _posed(self, system: StepSystem) -> tuple[ControlProblem, tuple[float, ...]]:
+        """The programme of a step, and how far the tasks are from their targets."""
+        here, dt = system.mechanics, system.dt
+        self._support = next_support(self._support, self.simulator, here, dt)
+        scene = Scene(self.simulator, here, dt, self._support)
+        made = [features_of(drive, scene) for drive in self._drives]
+        features = [feature for part, _ in made for feature in part]
+        rows = self._rows(system)
+        return self._problem(system, rows, features), tuple(error for _, error in made)
+
+    def _problem(self, system: StepSystem, rows: Rows, features: list[Feature]) -> ControlProblem:
+        size = system.rhs.size
+        goals = [feature for feature in features if not feature.is_fence]
+        fences = [feature for feature in features if feature.is_fence]
+        held = rows.partners >= 0
+        goals.append(Feature(rows.J[held], rows.b[held], STICK_WEIGHT))
+        quadratic, linear = control_form(goals, size)
+        return ControlProblem(
+            *(system.damped, system.rhs, rows.J, rows.b, np.isneginf(rows.lower) & ~held, quadratic, linear),
+            self.strongest * system.dt,
+            rows.partners,
+            rows.grips,
+            np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
+            np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
+        )
+
+    def _solved(self, problem: ControlProblem) -> ControlSolution:
+        return solve_control(problem, self.relaxation)
+
+    def _rows(self, system: StepSystem) -> Rows:
+        """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
+        simulator, state = self.simulator, self.simulator.state
+        if simulator.constrainer is None:
+            return _no_rows(system.rhs.size)
+        place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
+        rows = simulator.constrainer.rows(*place, system.dt, simulator.memory, friction="staggered")
+        return _bearing(rows, state.velocity, system.dt)
+
+
+def _bearing(rows: Rows, velocity: FloatArray, dt: float) -> Rows:
+    """The same rows without those of points that do not touch: a plan must not lean on them."""
+    is_normal = (rows.owners >= 0) & (rows.partners < 0)
+    gaps = -rows.b * dt
+    far = is_normal & (gaps > TOUCH_M) & (gaps + dt * (rows.J @ velocity) > TOUCH_M)
+    return rows if not far.any() else _picked(rows, ~far)
+
+
+def _picked(rows: Rows, kept: BoolArray) -> Rows:
+    numbers = np.cumsum(kept) - 1
+    partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
+    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
+    picked = {column: getattr(rows, column)[kept] for column in columns}
+    return replace(rows, partners=partners, names=(), **picked)
+
+
+def _no_rows(size: int) -> Rows:
+    none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return Rows(np.zeros((0, size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ())

@@ -1,0 +1,296 @@
+"""Tasks as features of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.control._features import Feature
+from marey.control._features_feet import sole_of, sole_target
+from marey.control._features_gaze import gaze_frame, gaze_rate
+from marey.control._features_support import Support, hull_distances
+from marey.control._gains import Gains
+from marey.control._tasks import (
+    ControlTask,
+    Drive,
+    FootTask,
+    GazeTask,
+    ModesTask,
+    MomentumTask,
+    SupportTask,
+)
+from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
+from marey.lie import SO3
+from marey.simulate import Mechanics, Simulator
+from marey.skeleton import Pose, t_pose
+
+SLOW: Final = Gains(3.0, 0.0)  # of the whole body, which falls as fast as it may be corrected
+CALM: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
+BRISK: Final = Gains()
+OFFSET_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A figure at the beginning of a step."""
+
+    simulator: Simulator
+    here: Mechanics
+    dt: float
+    support: Support | None
+
+    def joint(self, joint: str | int) -> int:
+        """Number of a joint by its name."""
+        return self.simulator.body.skeleton.index(joint) if isinstance(joint, str) else joint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """How far a task is from its target, and how that changes."""
+
+    error: FloatArray  # (r,)
+    matrix: FloatArray  # (r, d)
+    flow: FloatArray | None = None  # (r,) velocity of the target, in the rows' axes
+    weight: FloatArray | float = 1.0
+    gains: Gains = BRISK
+    fence: FloatArray | None = None  # (s, d) rows that need only be at least ``fence_ends``
+    fence_ends: FloatArray | None = None  # (s,)
+
+
+def as_drive(task: ControlTask | Drive) -> Drive:
+    """A task with the gains of its kind, unless it has its own."""
+    return task if isinstance(task, Drive) else Drive(task)
+
+
+def features_of(drive: Drive, scene: Scene) -> tuple[list[Feature], float]:
+    """Features of a task in one step, none where it has no meaning, and how far it is from its target."""
+    law = law_of(drive.task, scene, drive.flow)
+    if law is None:
+        return [], 0.0
+    level, d = drive.task.priority, scene.here.inertia.shape[0]
+    features: list[Feature] = []
+    if law.error.size:
+        gains = law.gains if drive.gains is None else drive.gains
+        flow = np.zeros(law.error.size) if law.flow is None else law.flow
+        current = law.matrix @ scene.simulator.state.velocity
+        target = flow - gains.per_s(scene.dt) * law.error - gains.damping * (current - flow)
+        features.append(_weighted(law.matrix, target, law.weight, level))
+    if law.fence is not None and law.fence_ends is not None:
+        features.append(Feature(law.fence.reshape(-1, d), law.fence_ends, level=level, is_fence=True))
+    return features, float(np.linalg.norm(law.error))
+
+
+def _weighted(matrix: FloatArray, target: FloatArray, weight: FloatArray | float, level: int) -> Feature:
+    """Feature with one weight, one for each row, or a matrix of weights."""
+    if isinstance(weight, float | int):
+        return Feature(matrix, target, float(weight), level)
+    if weight.ndim == 1:
+        roots = np.sqrt(weight)
+        return Feature(roots[:, None] * matrix, roots * target, 1.0, level)
+    values, vectors = np.linalg.eigh(weight)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return Feature(root @ matrix, root @ target, 1.0, level)
+
+
+@singledispatch
+def law_of(task: object, scene: Scene, flow: FloatArray | None) -> Law | None:
+    """Law of a task, or None where it asks for nothing."""
+    raise InputError(f"a task is a {type(task).__name__}", "Pass PointTask, ComTask, MomentumTask ...")
+
+
+@law_of.register
+def _point(task: PointTask, scene: Scene, flow: FloatArray | None) -> Law:
+    j, here = scene.joint(task.joint), scene.here
+    place = here.point(j, task.point)
+    return Law(place - _one(task.goal), here.point_jacobian(j, task.point), flow, _weight(task.weight))
+
+
+@law_of.register
+def _orientation(task: OrientationTask, scene: Scene, flow: FloatArray | None) -> Law:
+    R = scene.here.frames[scene.joint(task.joint)]
+    turned = SO3.from_matrix(R)
+    error = (SO3(_one(task.goal, 4)).inverse() @ turned).log()
+    matrix = R.T @ scene.here.angular[scene.joint(task.joint)]
+    return Law(error, matrix, None if flow is None else R.T @ flow, _weight(task.weight))
+
+
+@law_of.register
+def _look_at(task: LookAtTask, scene: Scene, flow: FloatArray | None) -> Law | None:
+    r"""Two of three rows: a turn about the gaze is free.
+
+    With the gaze d and the view w, the head turns with :math:`\omega` across d, and the view with
+    :math:`w\times\dot w/\|w\|^2`, where :math:`\dot w` counts the motion of the eye.
+    """
+    j, here = scene.joint(task.joint), scene.here
+    gaze, view = here.frames[j] @ np.asarray(task.axis), _one(task.goal) - here.point(j, task.point)
+    far = float(np.linalg.norm(view))
+    if far < 1e-3:
+        return None
+    turn = SO3.from_two_vectors(view / far, gaze).log()
+    along = _cross(view) / far**2
+    matrix = here.angular[j] - np.outer(gaze, gaze @ here.angular[j]) + along @ here.point_jacobian(j, task.point)
+    return Law(turn, matrix, None if flow is None else along @ flow, _weight(task.weight))
+
+
+@law_of.register
+def _gaze(task: GazeTask, scene: Scene, flow: FloatArray | None) -> Law | None:
+    j, here = scene.joint(task.joint), scene.here
+    view, up = task.goal - here.joints[j], np.asarray(task.up_world)
+    wanted = gaze_frame(view, up)
+    if wanted is None:
+        return None
+    frame = here.frames[j] @ task.offset
+    eye = here.linear[j] @ scene.simulator.state.velocity
+    rate = gaze_rate(wanted, view, (0.0 if flow is None else flow) - eye, up)
+    error = SO3.from_matrix(wanted.T @ frame).log()
+    return Law(error, frame.T @ here.angular[j], frame.T @ wanted @ rate, task.weight)
+
+
+@law_of.register
+def _com(task: ComTask, scene: Scene, flow: FloatArray | None) -> Law:
+    here = scene.here
+    return Law(here.com - _one(task.goal), here.com_jacobian, flow, _weight(task.weight), SLOW)
+
+
+@law_of.register
+def _momentum(task: MomentumTask, scene: Scene, flow: FloatArray | None) -> Law:
+    mass = scene.simulator.body.mass_kg
+    matrix = scene.here.momentum_matrix()[:3] / mass
+    return Law(np.zeros(3), matrix, task.goal / mass, task.weight, Gains(1.0, 0.0))
+
+
+@law_of.register
+def _support(task: SupportTask, scene: Scene, flow: FloatArray | None) -> Law | None:
+    support, here = scene.support, scene.here
+    if support is None:
+        return None
+    hold = support.hold(task.hold_s)
+    if hold <= 0.0:
+        return None
+    middle = support.middle(task.centre)
+    height = support.first_height_m if task.height_m is None else task.height_m
+    error = here.com - middle - np.array([0.0, height, 0.0])
+    weights = hold * task.weight * np.array([task.keeps_middle, task.keeps_height, task.keeps_middle], dtype=np.float64)
+    kept = weights > 0.0
+    fence, ends = (None, None) if task.margin_m is None else _fence(task.margin_m, scene, support)
+    flow = None if flow is None else flow[kept]
+    return Law(error[kept], here.com_jacobian[kept], flow, weights[kept], SLOW, fence, ends)
+
+
+def _fence(margin_m: float, scene: Scene, support: Support) -> tuple[FloatArray | None, FloatArray | None]:
+    r"""Rows that keep the capture point inside the hull: :math:`n^T\dot c \ge -\delta/(h + \sqrt{z/g})`."""
+    if len(support.hull) < 3:
+        return None, None
+    here, gravity = scene.here, max(float(np.linalg.norm(scene.simulator.gravity)), 1e-6)
+    height = max(float(here.com[1] - support.points[:, 1].mean()), 0.1)
+    normals, inside = hull_distances(support.hull, here.com[[0, 2]])
+    margin = min(margin_m, 0.5 * _inner_radius(support.hull))
+    return normals @ here.com_jacobian[[0, 2]], -(inside - margin) / (scene.dt + float(np.sqrt(height / gravity)))
+
+
+def _inner_radius(hull: FloatArray) -> float:
+    return float(hull_distances(hull, hull.mean(axis=0))[1].min())
+
+
+@law_of.register
+def _modes(task: ModesTask, scene: Scene, flow: FloatArray | None) -> Law:
+    model = scene.simulator.model
+    if model is None or task.goal.size != model.num_components:
+        count = 0 if model is None else model.num_components
+        raise InputError(f"a task for {task.goal.size} modes, of {count}", "Give as many coordinates as the model has")
+    return _mode_law(task.goal, scene, flow, task.weight)
+
+
+def _mode_law(goal: FloatArray, scene: Scene, flow: FloatArray | None, weight: float) -> Law:
+    model, state = scene.simulator.model, scene.simulator.state
+    assert model is not None
+    spread = np.maximum(model.deviations, 1e-9)
+    matrix = np.zeros((goal.size, scene.here.inertia.shape[0]))
+    matrix[:, 6:] = np.diag(1.0 / spread)
+    return Law((state.coordinates - goal) / spread, matrix, None if flow is None else flow / spread, weight, CALM)
+
+
+@law_of.register
+def _pose(task: PoseTask, scene: Scene, flow: FloatArray | None) -> Law:
+    simulator = scene.simulator
+    if simulator.model is None:
+        law = _joint_law(task, scene, flow)
+    else:
+        law = _mode_law(_coordinates(task.pose, simulator), scene, flow, task.weight)
+    return law if task.root_weight == 0.0 or task.pose is None else _with_root(law, task.pose, scene, task.root_weight)
+
+
+def _joint_law(task: PoseTask, scene: Scene, flow: FloatArray | None) -> Law:
+    """Every joint in its own frame, in the full space."""
+    simulator = scene.simulator
+    joints, d = simulator.mechanism.joints, scene.here.inertia.shape[0]
+    state, pose = simulator.state, t_pose(simulator.body.skeleton) if task.pose is None else task.pose
+    error = (pose.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
+    matrix = np.eye(d)[6:]
+    if task.joints is not None:
+        chosen = np.repeat(np.isin(joints, [scene.joint(j) for j in task.joints]), 3)
+        error, matrix = error[chosen], matrix[chosen]
+    return Law(error, matrix, flow, task.weight, CALM)
+
+
+def _with_root(law: Law, pose: Pose, scene: Scene, weight: float) -> Law:
+    """The same law with six more rows, for the root's turn and place."""
+    here = scene.here
+    R = here.frames[0]
+    turn = (pose.rotations[0].inverse() @ SO3.from_matrix(R)).log()
+    error = np.concatenate([law.error, turn, here.joints[0] - pose.root_position])
+    matrix = np.concatenate([law.matrix, R.T @ here.angular[0], here.linear[0]])
+    flow = None if law.flow is None else np.concatenate([law.flow, np.zeros(6)])
+    weights = np.concatenate([np.full(law.error.size, law.weight), np.full(6, weight)])
+    return Law(error, matrix, flow, weights, law.gains)
+
+
+@law_of.register
+def _foot(task: FootTask, scene: Scene, flow: FloatArray | None) -> Law:
+    here, (joint, middle, sole) = scene.here, sole_of(scene.simulator.body.skeleton, task.side)
+    R = here.frames[joint] @ sole
+    wanted = sole_target(R, np.asarray(task.normal), task.heading_rad)
+    turn = SO3.from_matrix(wanted.T @ R).log()
+    error = np.concatenate([here.point(joint, middle) - task.goal, OFFSET_M * turn])
+    matrix = np.concatenate([here.point_jacobian(joint, middle), OFFSET_M * R.T @ here.angular[joint]])
+    moving = None if flow is None else np.concatenate([flow, np.zeros(3)])
+    return Law(error, matrix, moving, task.weight)
+
+
+def _coordinates(pose: Pose | None, simulator: Simulator) -> FloatArray:
+    """Coordinates of the pose that is asked for."""
+    model = simulator.model
+    assert model is not None
+    if pose is None:
+        return np.zeros(model.num_components)
+    return encoded_poses([pose], simulator)[0]
+
+
+def encoded_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:
+    """Coordinates ``(n, k)`` of poses in a simulator's model."""
+    from marey.motion import Motion
+
+    model = simulator.model
+    assert model is not None
+    places = np.stack([pose.root_position for pose in poses])
+    return model.encode(Motion(model.skeleton, 60.0, places, SO3.stack([pose.rotations for pose in poses])))
+
+
+def _one(goal: FloatArray, width: int = 3) -> FloatArray:
+    if goal.shape != (width,):
+        raise InputError(f"a task has targets of shape {goal.shape}", "Give one target; a controller takes new ones each step")
+    return goal
+
+
+def _weight(weight: object) -> FloatArray | float:
+    return float(weight) if isinstance(weight, float | int) else np.asarray(weight, dtype=np.float64)
+
+
+def _cross(v: FloatArray) -> FloatArray:
+    """Matrix ``(3, 3)`` of the product with a vector."""
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

@@ -1,0 +1,176 @@
+"""What a controller is asked for beyond the tasks of inverse kinematics: momentum, support, gaze, modes, feet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.control._gains import Gains
+from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
+
+Side = Literal["left", "right"]
+SIDES: Final[tuple[Side, ...]] = ("left", "right")
+Centre = Literal["hull", "mean"]
+CENTRES: Final[tuple[Centre, ...]] = ("hull", "mean")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentumTask:
+    """The angular momentum about the centre of mass shall be as given: no arms that whirl, no body that tips.
+
+    ``weight`` multiplies the squared momentum per kilogram of body mass [s²/m⁴]. [Tournier2011]_ §15.2.
+    """
+
+    target: ArrayLike = (0.0, 0.0, 0.0)  # (3,) [kg m²/s] in world
+    weight: float = field(default=30.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    goal: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "goal", frozen(self.target, 3, name="target"))
+        _check(self.weight, self.priority)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SupportTask:
+    r"""The centre of mass shall stay above the middle of what the figure stands on. [Tournier2011]_ §15.2.
+
+    The source takes the mean of the points that touch (``centre="mean"``); we take the middle of their hull. With a
+    margin, the capture point :math:`c + \dot c\sqrt{h/g}` is also fenced in: it stays that far inside the hull, so that
+    the figure can always come to rest without a step. Without contact the last middle is held for ``hold_s``, then
+    fades.
+    """
+
+    height_m: float | None = None  # of the centre of mass above what it stands on; None: as at first
+    weight: float = field(default=100.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    centre: Centre = field(default="hull", kw_only=True)
+    margin_m: float | None = field(default=None, kw_only=True)
+    hold_s: float = field(default=0.2, kw_only=True)
+    keeps_height: bool = field(default=True, kw_only=True)
+    keeps_middle: bool = field(default=True, kw_only=True)  # False: only the fence counts
+
+    def __post_init__(self) -> None:
+        _check(self.weight, self.priority)
+        if self.centre not in CENTRES:
+            raise UnknownNameError("centre", str(self.centre), "the support", CENTRES)
+        for name, value in (("height_m", self.height_m), ("margin_m", self.margin_m), ("hold_s", self.hold_s)):
+            if value is not None and not (isfinite(value) and value >= 0.0):
+                raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GazeTask:
+    """The head shall look at a place and stay upright: its whole frame follows. [Tournier2011]_ §15.1.
+
+    A target nearer than a millimetre, or straight above or below, asks for nothing.
+    """
+
+    joint: str | int
+    target_world: ArrayLike  # (3,) [m]
+    axis: ArrayLike = field(default=(0.0, 0.0, 1.0), kw_only=True)  # (3,) of the gaze, in the joint's frame
+    up_axis: ArrayLike = field(default=(0.0, 1.0, 0.0), kw_only=True)  # (3,) of the crown, in the joint's frame
+    up_world: ArrayLike = field(default=(0.0, 1.0, 0.0), kw_only=True)  # (3,)
+    weight: float = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    goal: FloatArray = field(init=False, repr=False)
+    offset: FloatArray = field(init=False, repr=False)  # (3, 3) gaze, crown and their product in the joint's frame
+
+    def __post_init__(self) -> None:
+        from marey.control._features_gaze import gaze_frame
+
+        _check(self.weight, self.priority)
+        offset = gaze_frame(frozen(self.axis, 3, name="axis"), frozen(self.up_axis, 3, name="up_axis"))
+        if offset is None:
+            raise InputError("gaze and crown are parallel, or zero", "Give two directions that differ")
+        object.__setattr__(self, "up_world", frozen(self.up_world, 3, name="up_world"))
+        object.__setattr__(self, "goal", frozen(self.target_world, 3, name="target_world"))
+        object.__setattr__(self, "offset", frozen(offset, 3, 3, name="offset"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModesTask:
+    """The coordinates of the pose model shall be as given; ``weight`` multiplies squares of standard deviations.
+
+    As a ``PoseTask`` in the model's own numbers, for clips that were encoded beforehand.
+    """
+
+    target: ArrayLike  # (k,)
+    weight: float = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    goal: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "goal", frozen(self.target, None, name="target"))
+        _check(self.weight, self.priority)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootTask:
+    """A sole shall be at a place, flat, and point somewhere: to place a step, or to keep a foot where it stands.
+
+    ``weight`` multiplies the squared distance [1/m²] of the middle of the sole, and of its ends.
+    """
+
+    side: Side
+    target_world: ArrayLike  # (3,) [m] of the middle of the sole
+    heading_rad: float | None = field(default=None, kw_only=True)  # from +Z towards +X; None: as it turns
+    normal: ArrayLike = field(default=(0.0, 1.0, 0.0), kw_only=True)  # (3,) of the ground there
+    weight: float = field(default=100.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    goal: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check(self.weight, self.priority)
+        if self.side not in SIDES:
+            raise UnknownNameError("side", str(self.side), "the body", SIDES)
+        if self.heading_rad is not None and not isfinite(self.heading_rad):
+            raise InputError(f"heading_rad is {self.heading_rad}", "Give a finite angle")
+        normal = frozen(self.normal, 3, name="normal")
+        length = float(np.linalg.norm(normal))
+        if length < 1e-9:
+            raise InputError("the normal of a foot's place is zero", "Give the direction that points out of the ground")
+        object.__setattr__(self, "normal", frozen(normal / length, 3, name="normal"))
+        object.__setattr__(self, "goal", frozen(self.target_world, 3, name="target_world"))
+
+
+ControlTask = (
+    PointTask
+    | OrientationTask
+    | LookAtTask
+    | ComTask
+    | PoseTask
+    | MomentumTask
+    | SupportTask
+    | GazeTask
+    | ModesTask
+    | FootTask
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drive:
+    """A task with gains of its own and the velocity that its target has."""
+
+    task: ControlTask
+    gains: Gains | None = None  # None: those of the kind of task
+    velocity: ArrayLike | None = None  # of the target: [m/s], [rad/s] in world, or of the coordinates [1/s]
+    flow: FloatArray | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, ControlTask):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise InputError(f"a task is a {type(self.task).__name__}", "Pass PointTask, ComTask, MomentumTask ...")
+        flow = None if self.velocity is None else frozen(self.velocity, name="velocity")
+        object.__setattr__(self, "flow", flow)
+
+
+def _check(weight: float, priority: int) -> None:
+    if not (isfinite(weight) and weight > 0.0):
+        raise InputError(f"weight is {weight}", "Give a positive number")
+    if priority not in range(9):
+        raise InputError(f"priority is {priority}", "Levels are whole numbers from 0, the first, to 8")
