@@ -88,6 +88,15 @@ def test_other_settings_or_frames_have_another_fingerprint(picking_clips):
 
 
 @pytest.mark.mocap
+def test_clips_that_other_code_made_ready_are_made_again(picking_clips, tmp_path, monkeypatch):
+    tasks = clip_tasks(picking_clips[:1], GraphSettings())
+    prepare_clips(tasks, resume=tmp_path)
+    monkeypatch.setattr("marey.graph._build_jobs._code", lambda: b"another version")
+    prepare_clips(tasks, resume=tmp_path)
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2
+
+
+@pytest.mark.mocap
 def test_mirrored_clips_double_the_database_and_the_hands(picking_clips):
     tasks = clip_tasks(picking_clips[4:5], GraphSettings(mirror=True))
     database = gather(prepare_clips(tasks), tasks[0].body, GraphSettings())

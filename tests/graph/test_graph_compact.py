@@ -10,6 +10,7 @@ import pytest
 from marey.graph import GraphSettings, assemble, build, transitions_per_s
 from marey.graph._build_prune import cheapest_of
 from marey.graph._compact import cull_transitions, pose_costs, step_cost, transition_costs, way_poses
+from marey.graph._graph import relative
 from marey.graph._links import complete_linkage, costs_to
 from marey.graph._merge import merge_states
 from marey.graph._transitions import Metric
@@ -101,6 +102,18 @@ def test_arrays_of_the_graph_fit_together(picking):
     chords = np.linalg.norm(arrays.path[:, -1] - arrays.path[:, 0], axis=1)
     assert (arrays.arc >= chords - 1e-9).all()
     assert np.isfinite(transitions_per_s(picking, [0, 1]))
+
+
+@pytest.mark.mocap
+def test_feet_of_states_are_half_a_foot_behind_their_balls(picking):
+    database, arrays = picking.database, picking.arrays
+    phases = np.array([own[0] for own in picking.members])
+    balls = relative(database.phases.feet[phases], database.phases.anchor[phases][:, None])
+    away = balls[..., :2] - arrays.feet
+    known = np.isfinite(away[..., 0])
+    assert (known == np.isfinite(arrays.feet[..., 0])).all()
+    np.testing.assert_allclose(np.arctan2(away[known][:, 0], away[known][:, 1]), balls[known][:, 2], atol=1e-9)
+    assert 0.06 < np.linalg.norm(away[known], axis=1).max() < 0.11
 
 
 def test_complete_linkage_does_not_chain():
