@@ -9,9 +9,12 @@ from marey.simulate._ground import FRICTIONS, Ground
 from marey.simulate._integrators import INTEGRATORS, StepSystem
 from marey.simulate._maximal import MaximalSimulator, MaximalState
 from marey.simulate._mechanics import Mechanics
+from marey.simulate._mjcf import to_mjcf
 from marey.simulate._monitor import Monitor, SimulationLog, conserved_momentum
 from marey.simulate._monitor_plot import plot_logs
 from marey.simulate._monitor_scenario import momentum_scenario
+from marey.simulate._push import Push, forces_at
+from marey.simulate._record import Recorder
 from marey.simulate._rows import Rows
 from marey.simulate._simulator import Simulator
 from marey.simulate._solve import Solution, solve_step
@@ -32,6 +35,8 @@ __all__ = [
     "Monitor",
     "Pin",
     "PointForce",
+    "Push",
+    "Recorder",
     "Rows",
     "SimulationLog",
     "Simulator",
@@ -41,7 +46,9 @@ __all__ = [
     "VelocityConstraint",
     "conserved_momentum",
     "contact_spheres",
+    "forces_at",
     "momentum_scenario",
     "plot_logs",
     "solve_step",
+    "to_mjcf",
 ]
