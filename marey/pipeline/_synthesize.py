@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.pipeline._measure import SketchCheck, check_motion
-from marey.world import Event, Sketch
+from marey.world import Sketch
 
 if TYPE_CHECKING:
     from marey.dynamics import ValidityReport
@@ -27,7 +27,6 @@ RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
 WALKING: Final = ("speed_mps", "run", "style", "leg_length_m")  # options that "auto" leaves out for other engines
-HANDS: Final = ("right", "left")  # in the order they are tried
 LEVEL_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
@@ -192,10 +191,7 @@ def _check_level(sketch: Sketch) -> None:
 def _found(sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz: float, *, refine: bool) -> _Made:
     from marey.graph import rebuild_for
 
-    first, *others = one_handed(sketch)
-    search = _searched(graph, first, options)
-    for other in others:
-        search = search if search.is_solved else _searched(graph, other, options)
+    search = _searched(graph, sketch, options)
     if not search.is_solved:
         return _Made(search.status, "graph", None, advice=search.advice, search=search)
     motion, reaches = rebuild_for(graph, search, sketch, rate_hz=rate_hz, refine=refine)
@@ -212,18 +208,6 @@ def _solved(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict
     if not found.is_solved:
         return _Made(found.status.name, "spacetime", None, advice=found.advice)
     return _Made(SOLVED, "spacetime", replace(motion, contacts=still_contacts(motion)))
-
-
-def one_handed(sketch: Sketch) -> tuple[Sketch, ...]:
-    """The sketch, or, where things are put down that were picked up, one for either hand: right hands first."""
-    carried = {event.object for event in sketch.events if event.kind == "place" and event.hand is None}
-    if not carried:
-        return (sketch,)
-    return tuple(replace(sketch, events=tuple(_in_hand(e, carried, hand) for e in sketch.events)) for hand in HANDS)
-
-
-def _in_hand(event: Event, carried: set[str | None], hand: str) -> Event:
-    return replace(event, hand=event.hand or hand) if event.object in carried and event.object else event
 
 
 def _searched(graph: MotionGraph, sketch: Sketch, options: dict[str, Any]) -> SearchResult:

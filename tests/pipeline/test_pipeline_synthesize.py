@@ -12,7 +12,6 @@ from marey.base import FormatError, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.pipeline import check_motion, choose_engine, synthesize
-from marey.pipeline._synthesize import one_handed
 from marey.skeleton import HUMAN, contact_points
 from marey.world import Event, Path, River, Sketch, Stand, Stone, Thing, World
 
@@ -30,16 +29,7 @@ def test_auto_walks_unless_hands_or_a_graph_or_stones_are_there():
     assert choose_engine(replace(STRAIGHT, world=World(stones=(Stone((0.0, 1.0)),)))) == "graph"
 
 
-def test_what_is_put_down_stays_in_the_hand_that_took_it():
-    cup, key = Thing("cup", (0.2, 0.8, 1.5)), Thing("key", (0.2, 0.1, 2.0))
-    take, put = Event("pick", object="cup"), Event("place", object="cup", to=(1.0, 0.8, 2.5))
-    sketch = replace(PICK, events=(take, Event("pick", object="key"), put), world=World(objects=(cup, key)))
-    right, left = one_handed(sketch)
-    assert [event.hand for event in right.events] == ["right", None, "right"]
-    assert [event.hand for event in left.events] == ["left", None, "left"]
-    assert one_handed(PICK) == (PICK,)
-    chosen = replace(sketch, events=(replace(take, hand="left"), replace(put, hand="left")))
-    assert one_handed(chosen) == (chosen,)
+def test_a_hand_that_nobody_has_is_told():
     with pytest.raises(InputError, match="a hand 'third'"):
         Event("pick", object="cup", hand="third")
 
