@@ -120,7 +120,7 @@ class Problem:
 
     def by_hand(self, hands: Mapping[str, int]) -> Problem:
         """The same with things taken and put down by given hands, if any is put down again."""
-        wishes = tuple(replace(w, hands=hands[thing_of(w)]) if thing_of(w) in hands else w for w in self.wishes)
+        wishes = tuple(with_hand(w, hands.get(thing_of(w), w.hands)) for w in self.wishes)
         if len({thing_of(w) for w in wishes if w.kind == PICK}) == sum(w.kind == PICK for w in wishes):
             return self  # everything is touched once: either hand will do
         return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
@@ -130,7 +130,7 @@ class Problem:
         is_last = layer + 1 == len(self.wishes) or self.heuristic != "cycle"
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
         wish = self.wishes[layer]
-        wishes = (wish if hands is None else replace(wish, hands=hands),)
+        wishes = (wish if hands is None else with_hand(wish, hands),)
         return Problem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
 
     def starts(self) -> list[tuple[int, FloatArray]]:
@@ -153,6 +153,11 @@ class Problem:
 def thing_of(wish: Wish) -> str:
     """What a pick or a put-down is about; nothing for others."""
     return wish.name.partition(" ")[2] if wish.kind == PICK else ""
+
+
+def with_hand(wish: Wish, hands: int) -> Wish:
+    """A pick by one of some hands, unless others were asked for."""
+    return replace(wish, hands=wish.hands & hands or wish.hands)
 
 
 class Way(NamedTuple):
