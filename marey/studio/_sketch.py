@@ -88,8 +88,11 @@ class Draft:
         return measures(self.drawn, label) if label else {}
 
     def other(self, label: str) -> Film | None:
-        """The clip that is compared with this one, if there is one."""
-        return next((film for name, film in self.pair.items() if label in self.pair and name != label), None)
+        """The clip that is compared with this one, if there is one and it is another motion."""
+        film = self.pair.get(label)
+        other = next((other for name, other in self.pair.items() if film is not None and name != label), None)
+        is_same = film is not None and other is not None and np.array_equal(film.positions, other.positions)
+        return None if is_same else other
 
     def size_m(self) -> float:
         """How far it all reaches on the ground [m]."""

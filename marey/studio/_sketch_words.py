@@ -148,7 +148,7 @@ def facts_of(result: SynthesisResult, k: int) -> dict[str, str]:
     facts = {"made by": result.engine if result.search is None else f"{result.engine}, k = {k}"}
     if result.search is not None:
         facts["cost"] = f"{result.search.cost:.4g}"
-        facts["over the best, at most"] = (
+        facts["times the best, at most"] = (
             f"{result.search.epsilon:.2f} ×" if np.isfinite(result.search.epsilon) else "?"
         )
     if result.motion is not None:

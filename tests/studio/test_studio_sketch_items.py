@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -198,3 +200,12 @@ def test_beginning_anew_can_be_undone(laid: Draft) -> None:
     assert not laid.drawn.forms and len(laid.drawn.points) == 2 and not laid.selected
     laid.undo()
     assert laid.drawn is before
+
+
+def test_two_clips_are_compared_unless_they_are_the_same_motion() -> None:
+    draft = Draft()
+    one, two = (SimpleNamespace(positions=np.full((3, 2, 3), value)) for value in (0.0, 1.0))
+    draft.pair = {"k = 1": one, "k = 2": two}
+    assert draft.other("k = 1") is two and draft.other("k = 2") is one and draft.other("walk") is None
+    draft.pair = {"k = 1": one, "k = 2": SimpleNamespace(positions=one.positions.copy())}
+    assert draft.other("k = 1") is None
