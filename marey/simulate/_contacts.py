@@ -19,6 +19,7 @@ HEEL_BACK: Final = 0.018  # from the middle of the heel pad to its end
 TOE_RADIUS_M: Final = 0.015
 TOE_SPRING_M: Final = 0.006  # [m] a toe is this far above the sole: it touches when it bends, not in every stance
 INSIDE_M: Final = 0.01  # [m] a ball that sticks out of another one by less adds nothing
+ABOVE_SOLE_M: Final = 0.03  # [m] a shank that ends lower than this is borne by its foot: ankles sit low in captures
 
 
 class Spheres(NamedTuple):
@@ -62,7 +63,7 @@ def contact_spheres(skeleton: Skeleton) -> tuple[Spheres, tuple[str, ...]]:
     figure that has fallen lies on its hands, head, knees, hips and back.
     """
     corners, feet = _sole_corners(skeleton)
-    found = corners + _body_balls(skeleton, feet)
+    found = corners + _body_balls(skeleton, feet, corners)
     joints = np.array([j for _, j, _, _ in found], dtype=np.int64)
     offsets = np.array([offset for _, _, offset, _ in found], dtype=np.float64).reshape(-1, 3)
     radii = np.array([radius for _, _, _, radius in found], dtype=np.float64)
@@ -101,8 +102,11 @@ def _sole_corners(skeleton: Skeleton) -> tuple[list[_Ball], frozenset[int]]:
     return found, frozenset(feet)
 
 
-def _body_balls(skeleton: Skeleton, feet: frozenset[int]) -> list[_Ball]:
-    """Balls at the ends of the solid segments that are not feet; of those inside one another only the larger."""
+def _body_balls(skeleton: Skeleton, feet: frozenset[int], corners: list[_Ball]) -> list[_Ball]:
+    """Balls at the ends of the solid segments that are not feet; of those inside one another only the larger.
+
+    The ankle's end of a shank that reaches down to the sole is left out: the corners of the sole bear the figure.
+    """
     pose, solid = t_pose(skeleton), capsules(skeleton)
     origins, frames = pose.joint_positions(), pose.joint_rotations()
     candidates: list[tuple[float, int, FloatArray, FloatArray]] = []
@@ -111,6 +115,8 @@ def _body_balls(skeleton: Skeleton, feet: frozenset[int]) -> list[_Ball]:
         ends = ((solid.starts[s], solid.start_radii[s]), (solid.ends[s], solid.end_radii[s]))
         if j not in feet:
             candidates += [(float(r), j, np.array(p), origins[j] + frames[j] @ p) for p, r in ends]
+    sole = min((float((origins[j] + frames[j] @ p)[1]) for _, j, p, _ in corners), default=-np.inf)
+    candidates = [c for c in candidates if c[3][1] - c[0] > sole + ABOVE_SOLE_M]
     candidates.sort(key=lambda c: (-c[0], c[1]))
     kept: list[tuple[float, int, FloatArray, FloatArray]] = []
     for radius, j, offset, place in candidates:
