@@ -5,6 +5,7 @@ from marey.control._features import Feature, control_form
 from marey.control._features_gaze import gaze_frame, gaze_rate
 from marey.control._features_support import Support
 from marey.control._gains import Gains
+from marey.control._polish import solve_polished
 from marey.control._problem import ControlProblem
 from marey.control._relaxations import RELAXATIONS, Relaxation
 from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
@@ -34,4 +35,5 @@ __all__ = [
     "realised_velocity",
     "solve_control",
     "solve_exactly",
+    "solve_polished",
 ]

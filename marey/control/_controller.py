@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.control._features import Feature, control_form
+from marey.control._features_stance import Stance, checked_stance, stance_features
 from marey.control._features_support import Support, next_support
 from marey.control._features_tasks import Scene, as_drive, features_of
+from marey.control._polish import solve_polished
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, solve_control
@@ -22,9 +24,7 @@ from marey.simulate import PointForce, Rows, Simulator, State, StepSystem
 
 Hierarchy = Literal["weights", "strict"]
 HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
-STICK_WEIGHT: Final = 1e3  # [s²/m²] feet that stand shall not slide: above all goals, below what must hold
 FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
-TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
 STRONGEST_NM: Final = 500.0  # [N m] of any actuator, unless told otherwise
 
 
@@ -58,8 +58,11 @@ class Controller:
             gains of its own. New ones may be set at any time.
         relaxation: what the plan pays for contacts, by name or with its weights.
         strongest: largest generalised force of each actuator ``(k,)`` or of all [N m].
+        stance: feet that stay where they stand: any of "left" and "right". The others may be lifted, and push if they
+            happen to touch. May be set anew at any time.
         hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
             priority number leave it free.
+        polish: make the plan true, contact by contact, before it is carried out.
         preview: take the plan's own velocity, as if it were true. It looks robust and is not physics.
     """
 
@@ -70,12 +73,14 @@ class Controller:
         *,
         relaxation: str | Relaxation = "gap",
         strongest: ArrayLike | None = None,
+        stance: Stance = ("left", "right"),
         hierarchy: Hierarchy = "weights",
+        polish: bool = True,
         preview: bool = False,
     ) -> None:
         if hierarchy not in HIERARCHIES:
             raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
-        self.simulator, self.hierarchy, self.preview = simulator, hierarchy, preview
+        self.simulator, self.hierarchy, self.polish, self.preview = simulator, hierarchy, polish, preview
         self.relaxation = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
         count = simulator.num_dof - ROOT_SIZE
         if count < 1:
@@ -84,7 +89,7 @@ class Controller:
         self.strongest = frozen(np.broadcast_to(bounds, count), count, name="strongest")
         if (self.strongest < 0.0).any():
             raise InputError("an actuator has a negative bound", "Give forces that are not negative")
-        self.tasks = tasks
+        self.tasks, self.stance = tasks, stance
         self.reset()
 
     @property
@@ -95,6 +100,15 @@ class Controller:
     @tasks.setter
     def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
         self._drives = tuple(as_drive(task) for task in tasks)
+
+    @property
+    def stance(self) -> tuple[str, ...]:
+        """Feet that stay where they stand."""
+        return self._stance
+
+    @stance.setter
+    def stance(self, stance: Stance) -> None:
+        self._stance = checked_stance(stance)
 
     @property
     def report(self) -> ControlReport | None:
@@ -148,11 +162,11 @@ class Controller:
         size = system.rhs.size
         goals = [feature for feature in features if not feature.is_fence]
         fences = [feature for feature in features if feature.is_fence]
-        held = rows.partners >= 0
-        goals.append(Feature(rows.J[held], rows.b[held], STICK_WEIGHT))
-        quadratic, linear = control_form(goals, size)
+        rows, standing = stance_features(rows, self._stance, system.dt, self.simulator.state.velocity)
+        quadratic, linear = control_form([*goals, *standing], size)
+        is_friction = rows.partners >= 0
         return ControlProblem(
-            *(system.damped, system.rhs, rows.J, rows.b, np.isneginf(rows.lower) & ~held, quadratic, linear),
+            *(system.damped, system.rhs, rows.J, rows.b, np.isneginf(rows.lower) & ~is_friction, quadratic, linear),
             self.strongest * system.dt,
             rows.partners,
             rows.grips,
@@ -161,7 +175,7 @@ class Controller:
         )
 
     def _solved(self, problem: ControlProblem) -> ControlSolution:
-        return solve_control(problem, self.relaxation)
+        return solve_polished(problem, self.relaxation) if self.polish else solve_control(problem, self.relaxation)
 
     def _rows(self, system: StepSystem) -> Rows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
@@ -169,24 +183,7 @@ class Controller:
         if simulator.constrainer is None:
             return _no_rows(system.rhs.size)
         place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-        rows = simulator.constrainer.rows(*place, system.dt, simulator.memory, friction="staggered")
-        return _bearing(rows, state.velocity, system.dt)
-
-
-def _bearing(rows: Rows, velocity: FloatArray, dt: float) -> Rows:
-    """The same rows without those of points that do not touch: a plan must not lean on them."""
-    is_normal = (rows.owners >= 0) & (rows.partners < 0)
-    gaps = -rows.b * dt
-    far = is_normal & (gaps > TOUCH_M) & (gaps + dt * (rows.J @ velocity) > TOUCH_M)
-    return rows if not far.any() else _picked(rows, ~far)
-
-
-def _picked(rows: Rows, kept: BoolArray) -> Rows:
-    numbers = np.cumsum(kept) - 1
-    partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
-    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
-    picked = {column: getattr(rows, column)[kept] for column in columns}
-    return replace(rows, partners=partners, names=(), **picked)
+        return simulator.constrainer.rows(*place, system.dt, simulator.memory, friction="staggered")
 
 
 def _no_rows(size: int) -> Rows:

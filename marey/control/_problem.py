@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -99,6 +100,13 @@ class ControlProblem:
         r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
         product = np.concatenate([self.response[ROOT_SIZE:], self.rows @ self.response])
         return 0.5 * (product + product.T)
+
+    def with_goals(self, goal_matrix: FloatArray, goal_vector: FloatArray) -> ControlProblem:
+        """The same mechanics and contacts with other goals; nothing is checked or worked out again."""
+        other = copy(self)
+        object.__setattr__(other, "goal_matrix", goal_matrix)
+        object.__setattr__(other, "goal_vector", goal_vector)
+        return other
 
     def goal(self, velocity: FloatArray) -> float:
         """Value of the goals at a velocity."""

@@ -55,8 +55,12 @@ class Programme:
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
     """Actuation of least cost under a relaxation; if there is none, no actuation with the status that says why."""
-    relaxation = Relaxation() if relaxation is None else relaxation
-    return _solve(problem, relaxation, ~problem.is_equal, np.zeros_like(problem.is_equal))
+    return plan(problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal))
+
+
+def plan(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
+    """Actuation of least cost while some rows carry no force."""
+    return _solve(problem, relaxation, ~problem.is_equal, is_open)
 
 
 def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:

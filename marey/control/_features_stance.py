@@ -1,0 +1,75 @@
+"""Stance: feet that stay where they stand, and points that may bear a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, UnknownNameError
+from marey.control._features import Feature
+from marey.control._tasks import SIDES
+from marey.simulate import Rows
+
+Stance = Iterable[str]
+STICK_WEIGHT: Final = 1e3  # [s²/m²] points that stand stay: above all goals, below what must hold
+LIE_WEIGHT: Final = 1e2  # [s²/m²] soles that stand come down flat
+TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
+DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
+DOWN_SPEED: Final = 0.1  # [m/s] at most
+
+
+def checked_stance(stance: Stance) -> tuple[str, ...]:
+    """Feet that stand.
+
+    Raises:
+        UnknownNameError: a foot is neither left nor right.
+    """
+    feet = tuple(stance)
+    for side in feet:
+        if side not in SIDES:
+            raise UnknownNameError("foot", str(side), "the stance", SIDES)
+    return feet
+
+
+def _standing(rows: Rows, stance: tuple[str, ...]) -> BoolArray:
+    """Rows ``(m,)`` of the soles that stand."""
+    starts = tuple(f"contact of {side}_{part}" for side in stance for part in ("heel", "ball"))
+    return np.array([name.startswith(starts) for name in rows.names], dtype=np.bool_)
+
+
+def stance_features(
+    rows: Rows, stance: tuple[str, ...], dt: float, velocity: FloatArray
+) -> tuple[Rows, list[Feature]]:
+    """Rows that may bear a figure, and features that keep its soles where they stand.
+
+    A plan must not lean on points that do not touch, so that these are left out. Points that touch by a hair are taken
+    to touch: what leans on them brings them down.
+
+    Args:
+        rows: all rows of the step, with friction as bounds ("staggered").
+        stance: feet that stand.
+        dt: length of the step [s].
+        velocity: before the step ``(d,)``.
+    """
+    stands = _standing(rows, stance)
+    is_normal = (rows.owners >= 0) & (rows.partners < 0)
+    gaps = -rows.b * dt
+    far = is_normal & (gaps > TOUCH_M) & (gaps + dt * (rows.J @ velocity) > TOUCH_M)
+    lying = far & stands
+    lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), LIE_WEIGHT)
+    near = is_normal & (gaps > 0.0) & (gaps <= TOUCH_M)
+    rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
+    stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
+    return picked_rows(rows, ~far), [Feature(rows.J[stuck], rows.b[stuck], STICK_WEIGHT), lie]
+
+
+def picked_rows(rows: Rows, kept: BoolArray) -> Rows:
+    """Some rows of many; rows of friction go with their partners."""
+    numbers = np.cumsum(kept) - 1
+    partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
+    columns = ("J", "b", "lower", "upper", "directions", "owners", "slots", "grips", "priorities")
+    picked = {column: getattr(rows, column)[kept] for column in columns}
+    return replace(rows, partners=partners, names=(), **picked)

@@ -1,0 +1,70 @@
+"""Polish: a plan that leans on contacts which it lifts is made true, contact by contact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray
+from marey.control._problem import ControlProblem
+from marey.control._relaxations import Relaxation
+from marey.control._solve import ControlSolution, plan, solve_control
+
+CLOSED_WEIGHT: Final = 1e5  # [s²/m²] a contact that presses stays where it is
+MAX_FLIPS: Final = 3  # times that the contacts are looked at again
+STILL: Final = 1e-4  # [m/s] a contact that moves away faster has opened
+
+
+def solve_polished(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
+    """Actuation of a relaxation, then the best one for the contacts that it found.
+
+    Each one-sided row is closed, and then stays, or open, and then pushes nothing, as in ``solve_exactly``; but the
+    states are not enumerated: the relaxation tells the first, and rows that pull or sink are flipped.
+    """
+    relaxation = Relaxation() if relaxation is None else relaxation
+    first = solve_control(problem, relaxation)
+    return polished(problem, relaxation, first) if first.is_solved else first
+
+
+def polished(problem: ControlProblem, relaxation: Relaxation, first: ControlSolution) -> ControlSolution:
+    """The best plan near another one in which contacts push only where they stay."""
+    one_sided = ~problem.is_equal & ~problem.is_friction
+    if not one_sided.any():
+        return first
+    bare = replace(relaxation, name="none")
+    closed, best, lowest = one_sided & _presses(problem, first), first, np.inf
+    for _ in range(MAX_FLIPS):
+        found = _held(problem, bare, closed, one_sided & ~closed)
+        cost = problem.goal(found.planned_velocity)
+        if not found.is_solved or cost >= lowest:
+            break
+        best, lowest = found, cost
+        flipped = _flipped(problem, found, closed, one_sided)
+        if (flipped == closed).all():
+            break
+        closed = flipped
+    return best
+
+
+def _presses(problem: ControlProblem, found: ControlSolution) -> BoolArray:
+    """Rows ``(m,)`` that push more than they move away, both as speeds."""
+    k = problem.num_actuators
+    away = problem.rows @ found.planned_velocity - problem.ends
+    return found.multipliers * np.diag(problem.gram)[k:] > np.maximum(away, 1e-9)
+
+
+def _held(problem: ControlProblem, relaxation: Relaxation, closed: BoolArray, is_open: BoolArray) -> ControlSolution:
+    rows, ends = problem.rows[closed], problem.ends[closed]
+    pulled = 2.0 * CLOSED_WEIGHT * rows.T
+    held = problem.with_goals(problem.goal_matrix + pulled @ rows, problem.goal_vector - pulled @ ends)
+    return plan(held, relaxation, is_open)
+
+
+def _flipped(problem: ControlProblem, found: ControlSolution, closed: BoolArray, one_sided: BoolArray) -> BoolArray:
+    """Closed rows without force open where they are pulled; open rows that sink close."""
+    away = problem.rows @ found.planned_velocity - problem.ends
+    loose = closed & (found.multipliers <= 0.0) & (away > STILL / 100.0)
+    sunk = one_sided & ~closed & (away < STILL)
+    return (closed & ~loose) | sunk
