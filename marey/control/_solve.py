@@ -12,7 +12,7 @@ from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.numerics import QPResult, SolveStatus, solve_qp
 
-ROUNDING = 1e-7  # [-] of the scaled Hessian, which redundant contacts leave singular
+ROUNDING = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more would hold contacts back
 MOST_ENUMERATED = 8  # one-sided rows whose 2^m states are tried
 
 
