@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,8 @@ from marey.control._features import Feature, control_form
 from marey.control._features_stance import Stance, checked_stance, stance_features
 from marey.control._features_support import Support, next_support
 from marey.control._features_tasks import Scene, as_drive, features_of
-from marey.control._polish import solve_polished
+from marey.control._hierarchy import solve_strictly
+from marey.control._polish import closed_goals, polished, pressing
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, solve_control
@@ -134,8 +135,8 @@ class Controller:
             self.tasks = tasks
         pushes = tuple(forces)
         system = self.simulator.system(dt, pushes)
-        problem, errors = self._posed(system)
-        found = self._solved(problem)
+        posed, errors = self._posed(system)
+        found = self._solved(posed)
         actuation = found.actuation if found.is_solved else FADE * self._last * dt
         if self.preview and found.is_solved:
             state = self.simulator.advance(system, found.planned_velocity)
@@ -148,34 +149,34 @@ class Controller:
         )
         return state
 
-    def _posed(self, system: StepSystem) -> tuple[ControlProblem, tuple[float, ...]]:
+    def _posed(self, system: StepSystem) -> tuple[_Posed, tuple[float, ...]]:
         """The programme of a step, and how far the tasks are from their targets."""
-        here, dt = system.mechanics, system.dt
+        here, dt, state = system.mechanics, system.dt, self.simulator.state
         self._support = next_support(self._support, self.simulator, here, dt)
         scene = Scene(self.simulator, here, dt, self._support)
         made = [features_of(drive, scene) for drive in self._drives]
         features = [feature for part, _ in made for feature in part]
-        rows = self._rows(system)
-        return self._problem(system, rows, features), tuple(error for _, error in made)
-
-    def _problem(self, system: StepSystem, rows: Rows, features: list[Feature]) -> ControlProblem:
-        size = system.rhs.size
-        goals = [feature for feature in features if not feature.is_fence]
-        fences = [feature for feature in features if feature.is_fence]
-        rows, standing = stance_features(rows, self._stance, system.dt, self.simulator.state.velocity)
-        quadratic, linear = control_form([*goals, *standing], size)
-        is_friction = rows.partners >= 0
-        return ControlProblem(
-            *(system.damped, system.rhs, rows.J, rows.b, np.isneginf(rows.lower) & ~is_friction, quadratic, linear),
-            self.strongest * system.dt,
-            rows.partners,
-            rows.grips,
-            np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
-            np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
+        rows, standing = stance_features(self._rows(system), self._stance, dt, state.velocity)
+        posed = _Posed(
+            _problem(system, rows, features, self.strongest * dt),
+            control_form(standing, system.rhs.size),
+            _levels(features),
         )
+        return posed, tuple(error for _, error in made)
 
-    def _solved(self, problem: ControlProblem) -> ControlSolution:
-        return solve_polished(problem, self.relaxation) if self.polish else solve_control(problem, self.relaxation)
+    def _solved(self, posed: _Posed) -> ControlSolution:
+        stance, problem = posed.stance, posed.problem
+        whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
+        first = solve_control(whole, self.relaxation)
+        if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
+            return first
+        if self.hierarchy == "weights":
+            return polished(whole, self.relaxation, first)
+        closed = pressing(problem, first)
+        held = closed_goals(problem, closed)
+        bare = problem.with_goals(stance[0] + held[0], stance[1] + held[1])
+        is_open = ~closed & ~problem.is_equal & ~problem.is_friction
+        return solve_strictly(bare, replace(self.relaxation, name="none"), posed.levels, is_open)
 
     def _rows(self, system: StepSystem) -> Rows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
@@ -184,6 +185,34 @@ class Controller:
             return _no_rows(system.rhs.size)
         place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
         return simulator.constrainer.rows(*place, system.dt, simulator.memory, friction="staggered")
+
+
+class _Posed(NamedTuple):
+    """A step: mechanics, contacts and all goals; what keeps the soles; the goals level by level."""
+
+    problem: ControlProblem
+    stance: tuple[FloatArray, FloatArray]
+    levels: list[list[Feature]]
+
+
+def _levels(features: list[Feature]) -> list[list[Feature]]:
+    """Goals of each level, first things first; fences count at all of them."""
+    ranks = sorted({feature.level for feature in features if not feature.is_fence})
+    return [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
+
+
+def _problem(system: StepSystem, rows: Rows, features: list[Feature], strongest: FloatArray) -> ControlProblem:
+    size = system.rhs.size
+    fences = [feature for feature in features if feature.is_fence]
+    quadratic, linear = control_form([feature for feature in features if not feature.is_fence], size)
+    is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
+    return ControlProblem(
+        *(system.damped, system.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
+        rows.partners,
+        rows.grips,
+        np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
+        np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
+    )
 
 
 def _no_rows(size: int) -> Rows:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray
+from marey.base import BoolArray, FloatArray
 from marey.control._problem import ControlProblem
 from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, plan, solve_control
@@ -34,7 +34,7 @@ def polished(problem: ControlProblem, relaxation: Relaxation, first: ControlSolu
     if not one_sided.any():
         return first
     bare = replace(relaxation, name="none")
-    closed, best, lowest = one_sided & _presses(problem, first), first, np.inf
+    closed, best, lowest = pressing(problem, first), first, np.inf
     for _ in range(MAX_FLIPS):
         found = _held(problem, bare, closed, one_sided & ~closed)
         cost = problem.goal(found.planned_velocity)
@@ -48,17 +48,24 @@ def polished(problem: ControlProblem, relaxation: Relaxation, first: ControlSolu
     return best
 
 
-def _presses(problem: ControlProblem, found: ControlSolution) -> BoolArray:
-    """Rows ``(m,)`` that push more than they move away, both as speeds."""
+def pressing(problem: ControlProblem, found: ControlSolution) -> BoolArray:
+    """One-sided rows ``(m,)`` that push more than they move away, both as speeds."""
     k = problem.num_actuators
     away = problem.rows @ found.planned_velocity - problem.ends
-    return found.multipliers * np.diag(problem.gram)[k:] > np.maximum(away, 1e-9)
+    presses = found.multipliers * np.diag(problem.gram)[k:] > np.maximum(away, 1e-9)
+    return presses & ~problem.is_equal & ~problem.is_friction
+
+
+def closed_goals(problem: ControlProblem, closed: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Goals ``(d, d)`` and ``(d,)`` that keep contacts which press where they are."""
+    rows, ends = problem.rows[closed], problem.ends[closed]
+    pulled = 2.0 * CLOSED_WEIGHT * rows.T
+    return pulled @ rows, -pulled @ ends
 
 
 def _held(problem: ControlProblem, relaxation: Relaxation, closed: BoolArray, is_open: BoolArray) -> ControlSolution:
-    rows, ends = problem.rows[closed], problem.ends[closed]
-    pulled = 2.0 * CLOSED_WEIGHT * rows.T
-    held = problem.with_goals(problem.goal_matrix + pulled @ rows, problem.goal_vector - pulled @ ends)
+    quadratic, linear = closed_goals(problem, closed)
+    held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
     return plan(held, relaxation, is_open)
 
 

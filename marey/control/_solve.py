@@ -44,9 +44,14 @@ class Programme:
     low: FloatArray  # (n,) bounds of z
     high: FloatArray  # (n,)
 
+    @property
+    def units(self) -> FloatArray:
+        """Sizes ``(n,)`` of the unknowns that make the diagonal of H one: modes and impulses differ by many decades."""
+        return 1.0 / np.sqrt(np.maximum(np.diag(self.H), 1e-300))
+
     def solved(self) -> QPResult:
-        """Solve in units in which no unknown is large or small: modes and impulses differ by many decades."""
-        units = 1.0 / np.sqrt(np.maximum(np.diag(self.H), 1e-300))
+        """Solve in units in which no unknown is large or small."""
+        units = self.units
         scaled = self.H * units[:, None] * units + ROUNDING * np.eye(units.size)
         bounds = (self.low / units, self.high / units)
         found = solve_qp(scaled, self.g * units, self.A * units, self.lower, self.upper, bounds=bounds)

@@ -1,0 +1,84 @@
+"""Hierarchy: a task acts only where those of higher rank leave it free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.control._features import Feature, control_form
+from marey.control._problem import ControlProblem
+from marey.control._relaxations import Relaxation
+from marey.control._solve import ControlSolution, Programme, idle, programme_of, solution_of
+
+RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
+FEASIBLE: Final = 1e-9  # [-] by which rows give way, so that the last level's solution stays one
+
+
+def solve_strictly(
+    problem: ControlProblem, relaxation: Relaxation, levels: Sequence[Sequence[Feature]], is_open: BoolArray
+) -> ControlSolution:
+    r"""Best plan for the first level, among those the best for the second, and so on.
+
+    Each level is a quadratic programme in the null space of those before: :math:`z = z_{l-1} + N_{l-1}\,y`. The goals of
+    ``problem`` itself count at every level: that soles stay, that contacts which press do.
+
+    Args:
+        problem: mechanics and contacts.
+        relaxation: what else counts at every level.
+        levels: features, first things first.
+        is_open: rows ``(m,)`` that carry no force.
+    """
+    may_open, z, basis, status = ~problem.is_equal, None, None, None
+    for features in levels or [()]:
+        quadratic, linear = control_form(features, problem.impulse.size)
+        posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
+        programme = programme_of(posed, relaxation, may_open, is_open)
+        if z is None or basis is None:
+            found = programme.solved()
+            z, basis = found.x, np.diag(programme.units)
+        else:
+            found = _within(programme, z, basis).solved()
+            z = z + basis @ found.x if found.is_solved else z
+        if status is None:
+            if not found.is_solved:
+                return idle(problem, found.status)
+            status = found.status
+        basis = _left_free(problem, features, basis)
+        if not basis.shape[1]:
+            break
+    assert z is not None and status is not None
+    return solution_of(problem, z, status)
+
+
+def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme:
+    """The same programme in the coordinates of a subspace through a point that keeps all rows."""
+    bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
+    rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
+    here = rows @ z
+    lower = np.concatenate([programme.lower, programme.low[bounded]])
+    upper = np.concatenate([programme.upper, programme.high[bounded]])
+    give = FEASIBLE * (1.0 + np.abs(here))
+    n = basis.shape[1]
+    return Programme(
+        basis.T @ programme.H @ basis,
+        basis.T @ (programme.H @ z + programme.g),
+        rows @ basis,
+        np.minimum(lower - here, -give),
+        np.maximum(upper - here, give),
+        np.full(n, -np.inf),
+        np.full(n, np.inf),
+    )
+
+
+def _left_free(problem: ControlProblem, features: Sequence[Feature], basis: FloatArray) -> FloatArray:
+    """Directions ``(n, r)`` of a subspace that features do not feel."""
+    if not features:
+        return basis
+    size = problem.num_actuators + problem.ends.size
+    felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
+    _, values, axes = np.linalg.svd(felt, full_matrices=True)
+    rank = int((values > RANK * max(float(values.max(initial=0.0)), 1e-300)).sum())
+    return basis @ axes[rank:].T
