@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.control._controller_strength import actuator_strength
 from marey.control._features import Feature, control_form
 from marey.control._features_stance import Stance, checked_stance, stance_features
 from marey.control._features_support import Support, next_support
@@ -26,7 +27,6 @@ from marey.simulate import PointForce, Rows, Simulator, State, StepSystem
 Hierarchy = Literal["weights", "strict"]
 HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
 FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
-STRONGEST_NM: Final = 500.0  # [N m] of any actuator, unless told otherwise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,10 +55,11 @@ class Controller:
 
     Args:
         simulator: the figure, its ground and its limits.
-        tasks: what it is told: tasks of ``marey.kinematics`` and of ``marey.control``, each alone or in a ``Drive`` with
-            gains of its own. New ones may be set at any time.
+        tasks: what it is told: tasks of ``marey.kinematics`` and of ``marey.control``, each alone or in a ``Drive``
+            with gains of its own. New ones may be set at any time.
         relaxation: what the plan pays for contacts, by name or with its weights.
-        strongest: largest generalised force of each actuator ``(k,)`` or of all [N m].
+        strongest: largest generalised force of each actuator ``(k,)`` or of all [N m]; by default what the torques of
+            human joints allow.
         stance: feet that stay where they stand: any of "left" and "right". The others may be lifted, and push if they
             happen to touch. May be set anew at any time.
         hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
@@ -86,7 +87,7 @@ class Controller:
         count = simulator.num_dof - ROOT_SIZE
         if count < 1:
             raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
-        bounds = STRONGEST_NM if strongest is None else np.asarray(strongest, dtype=np.float64)
+        bounds = actuator_strength(simulator) if strongest is None else np.asarray(strongest, dtype=np.float64)
         self.strongest = frozen(np.broadcast_to(bounds, count), count, name="strongest")
         if (self.strongest < 0.0).any():
             raise InputError("an actuator has a negative bound", "Give forces that are not negative")

@@ -40,9 +40,7 @@ def _standing(rows: Rows, stance: tuple[str, ...]) -> BoolArray:
     return np.array([name.startswith(starts) for name in rows.names], dtype=np.bool_)
 
 
-def stance_features(
-    rows: Rows, stance: tuple[str, ...], dt: float, velocity: FloatArray
-) -> tuple[Rows, list[Feature]]:
+def stance_features(rows: Rows, stance: tuple[str, ...], dt: float, velocity: FloatArray) -> tuple[Rows, list[Feature]]:
     """Rows that may bear a figure, and features that keep its soles where they stand.
 
     A plan must not lean on points that do not touch, so that these are left out. Points that touch by a hair are taken

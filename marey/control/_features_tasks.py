@@ -283,7 +283,9 @@ def encoded_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:
 
 def _one(goal: FloatArray, width: int = 3) -> FloatArray:
     if goal.shape != (width,):
-        raise InputError(f"a task has targets of shape {goal.shape}", "Give one target; a controller takes new ones each step")
+        raise InputError(
+            f"a task has targets of shape {goal.shape}", "Give one target; a controller takes new ones each step"
+        )
     return goal
 
 

@@ -30,6 +30,6 @@ class Gains:
         if not 0.0 <= self.damping < 1.0 or not 0.0 < stiffness * dt < 2.0 * (1.0 - self.damping):
             raise InputError(
                 f"gains of {stiffness:.4g} per s and {self.damping:.4g} are unstable with steps of {dt:.4g} s",
-                f"Damping is at least 0 and below 1, stiffness above 0 and below {2 * (1 - self.damping) / dt:.4g} per s",
+                f"Damping is from 0 to below 1, stiffness above 0 and below {2 * (1 - self.damping) / dt:.4g} per s",
             )
         return stiffness

@@ -22,8 +22,8 @@ def solve_strictly(
 ) -> ControlSolution:
     r"""Best plan for the first level, among those the best for the second, and so on.
 
-    Each level is a quadratic programme in the null space of those before: :math:`z = z_{l-1} + N_{l-1}\,y`. The goals of
-    ``problem`` itself count at every level: that soles stay, that contacts which press do.
+    Each level is a quadratic programme in the null space of those before: :math:`z = z_{l-1} + N_{l-1}\,y`. The goals
+    of ``problem`` itself count at every level: that soles stay, that contacts which press do.
 
     Args:
         problem: mechanics and contacts.

@@ -39,7 +39,7 @@ Quadratic = tuple[FloatArray, FloatArray]
 
 
 def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Hessian ``(n, n)`` and gradient ``(n,)`` in :math:`z = (\mu, \lambda)` of what a relaxation adds to the goals."""
+    r"""Hessian ``(n, n)`` and gradient ``(n,)`` in :math:`z = (\mu, \lambda)` of what a relaxation adds to goals."""
     hessian, gradient = _EXTRAS[relaxation.name](problem, relaxation)
     return relaxation.weight * hessian, relaxation.weight * gradient
 
@@ -47,12 +47,12 @@ def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadrati
 def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""Hessian and gradient in :math:`z = (\mu, \lambda)` of goals, relaxation, strength and laziness."""
     B, v0, k = problem.response, problem.free_velocity, problem.num_actuators
-    H, g = extra_objective(problem, relaxation)
-    H = H + B.T @ problem.goal_matrix @ B
-    g = g + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
+    extra, slope = extra_objective(problem, relaxation)
+    H: FloatArray = extra + B.T @ problem.goal_matrix @ B
+    g: FloatArray = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
     H[:k, :k] += 2.0 * relaxation.strength * problem.gram[:k, :k]
     work = np.concatenate([v0[-k:], np.zeros(H.shape[0] - k)])
-    return H + 2.0 * relaxation.laziness * np.outer(work, work), g
+    return (H + 2.0 * relaxation.laziness * np.outer(work, work) if relaxation.laziness else H), g
 
 
 def _none(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
@@ -70,12 +70,12 @@ def _sticky(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
 
 
 def _kinetic(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""(14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: weak contacts, and so a reward for the work of actuators."""
+    r"""(14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: weak contacts, so that actuators are paid to work."""
     return _family(problem, -1.0)
 
 
 def _workfree(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""(14.9) :math:`\frac12 v^T M v + \frac12\mu^T A M^{-1} A^T\mu - f^T v + f^T M^{-1} A^T\mu`: the source's choice."""
+    r"""(14.9) :math:`\frac12 v^T M v + \frac12\mu^T A M^{-1} A^T\mu - f^T v + f^T M^{-1} A^T\mu`: the source's."""
     return _family(problem, 0.0)
 
 
@@ -96,7 +96,7 @@ def _family(problem: ControlProblem, alpha: float) -> Quadratic:
 
 
 def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Complementarity itself, :math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`, convex for :math:`\beta\ge\frac12`."""
+    r""":math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`: complementarity; convex for :math:`\beta\ge\frac12`."""
     k, K = problem.num_actuators, problem.gram
     touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
     H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H

@@ -101,9 +101,7 @@ def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatAr
     return solve_qp(problem.inertia, -pushed, problem.rows[hard], problem.ends[hard], upper[hard]).x
 
 
-def programme_of(
-    problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
-) -> Programme:
+def programme_of(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray) -> Programme:
     """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
     k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
     objective, slope = control_objective(problem, relaxation)
