@@ -24,6 +24,7 @@ from marey.cli import (
     _pictures,
     _plant,
     _retarget,
+    _simulate,
     _studio,
     _synth,
     _walk,
@@ -71,6 +72,7 @@ app.command("decompress")(_compress.decompress)
 app.command("optimize")(_optimize.optimize)
 app.command("walk")(_walk.walk)
 app.command("synth")(_synth.synth)
+app.command("simulate")(_simulate.simulate)
 app.add_typer(_library.app, name="library")
 app.add_typer(_graph.app, name="graph")
 app.command("strip")(_pictures.strip)

@@ -1,0 +1,296 @@
+"""What `marey simulate` does between reading a clip and writing a motion."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import radians
+from typing import Any, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, MareyWarning
+from marey.dynamics import GRAVITY, Body
+from marey.kinematics import JointLimits
+from marey.models import PoseModel
+from marey.motion import Motion
+from marey.simulate import (
+    FRICTIONS,
+    Ball,
+    Ground,
+    Monitor,
+    PointForce,
+    Push,
+    Recorder,
+    SimulationLog,
+    Simulator,
+    contact_spheres,
+    forces_at,
+)
+from marey.simulate._forces import pushes_of
+from marey.skeleton import Pose
+
+Tell = Callable[[int, int], None]
+DROP_S = 2.0  # [s] in which a body that is dropped lies still
+BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds, for example 0,1.3,3:0,1,-8@0.5"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Wish:
+    """What the command line asks for, as it was written."""
+
+    motion: Motion
+    mode: str
+    seconds: float | None
+    step_s: float
+    start_s: float
+    is_moving: bool
+    height_m: float
+    model: str | None
+    modes: int | None
+    integrator: str
+    damping: str
+    friction: str
+    slope_deg: float
+    limits: str | None
+    alpha: float
+    mass_kg: float | None
+    pushes: tuple[str, ...]
+    balls: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What came of it."""
+
+    motion: Motion
+    log: SimulationLog
+    facts: dict[str, Any]
+    sentence: str
+    warnings: tuple[str, ...]
+
+
+def run_wish(wish: Wish, tell: Tell) -> Run:
+    """Do what is asked for."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MareyWarning)
+        body = Body.from_motion(wish.motion, mass_kg=wish.mass_kg)
+        pushes, throws = _pushes(wish, body), [_thrown(text) for text in wish.balls]
+        simulator = _simulator(wish, body)
+        if wish.mode in ("drop", "free"):
+            _start(wish, simulator)
+            run = _fallen(wish, simulator, pushes, throws, tell)
+        else:
+            from marey.cli._simulate_control import controlled
+
+            run = controlled(wish, simulator, pushes, throws, tell)
+    said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
+    return replace(run, warnings=(*body.report, *dict.fromkeys(said), *run.warnings))
+
+
+def _pushes(wish: Wish, body: Body) -> tuple[Push, ...]:
+    """Pushes as written; what is on no joint is refused now, not when its time comes."""
+    rng = np.random.default_rng(wish.seed)
+    pushes = tuple(Push.from_text(text, rng) for text in wish.pushes)
+    pushes_of(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
+    return pushes
+
+
+def _thrown(text: str) -> tuple[float, Ball]:
+    """Time [s] and ball of ``X,Y,Z:VX,VY,VZ@START``."""
+    where, _, rest = text.partition(":")
+    velocity, _, time = rest.partition("@")
+    try:
+        place, speed = ([float(part) for part in texts.split(",")] for texts in (where, velocity))
+        start_s = float(time)
+    except ValueError:
+        raise InputError(f"ball '{text}'", BALL_FIX) from None
+    if len(place) != 3 or len(speed) != 3 or not np.isfinite([*place, *speed, start_s]).all() or start_s < 0.0:
+        raise InputError(f"ball '{text}'", BALL_FIX)
+    return start_s, Ball(np.array(place), np.array(speed))
+
+
+def _simulator(wish: Wish, body: Body) -> Simulator:
+    name, _, rate = wish.damping.partition(":")
+    is_free = wish.mode == "free"
+    return Simulator(
+        body,
+        _model(wish),
+        integrator=cast(Any, wish.integrator),
+        damping=cast(Any, name),
+        damping_rate=_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
+        gravity=(0.0, 0.0, 0.0) if is_free else (0.0, -GRAVITY, 0.0),
+        ground=None if is_free else _ground(wish),
+        limits=_limits(wish),
+    )
+
+
+def _model(wish: Wish) -> PoseModel | None:
+    from marey.models import PGA, load_model
+
+    if wish.model is not None:
+        return load_model(wish.model)
+    if wish.modes is None:
+        return None
+    if wish.motion.num_frames <= wish.modes:
+        fix = "Ask for fewer, give a --model, or move all joints with --full"
+        raise InputError(f"{wish.modes} modes from a clip of {wish.motion.num_frames} frames", fix)
+    return PGA(n_components=wish.modes, weights="lever").fit([wish.motion])
+
+
+def _limits(wish: Wish) -> JointLimits | None:
+    """Limits of a file or of the clip; a figure that is dropped gets those of the clip unless told otherwise."""
+    from marey.kinematics import fit_limits, load_limits
+
+    name = wish.limits or ("clip" if wish.mode == "drop" else "none")
+    if name == "none":
+        return None
+    return fit_limits([wish.motion], "ellipsoid") if name == "clip" else load_limits(name)
+
+
+def _ground(wish: Wish) -> Ground:
+    """Plane through the origin: a coefficient alone is Coulomb's."""
+    fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
+    name, _, mu = wish.friction.partition(":")
+    if name not in FRICTIONS:
+        name, mu = "coulomb", wish.friction
+    grip = _number(mu or "0.8", "friction", fix)
+    return Ground.sloped(radians(wish.slope_deg), friction=name, mu=grip)
+
+
+def _number(text: str, name: str, fix: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{name} '{text}'", fix) from None
+
+
+def _start(wish: Wish, simulator: Simulator) -> None:
+    """Put the figure into the pose of the clip, above the origin, its lowest point so high above the ground."""
+    motion = simulator.body.motion(wish.motion)
+    frame = round(wish.start_s * motion.rate_hz)
+    if not 0 <= frame < motion.num_frames:
+        raise InputError(f"start at {wish.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
+    shape = simulator.reset(motion[frame]).pose
+    over = shape.root_position * (0.0, 1.0, 0.0)  # the ground turns about the origin
+    simulator.reset(Pose(shape.skeleton, over, shape.rotations))
+    up = np.array([0.0, wish.height_m - lowest_m(simulator, wish.slope_deg), 0.0])
+    velocity = _velocity(simulator, motion, frame) if wish.is_moving else None
+    simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
+
+
+def lowest_m(simulator: Simulator, slope_deg: float = 0.0) -> float:
+    """Height [m] of the lowest point of a figure above the sloped ground through the origin, straight down."""
+    spheres, _ = contact_spheres(simulator.body.skeleton)
+    here, ground = simulator.mechanics(), Ground.sloped(radians(slope_deg))
+    gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
+    return float(min(gaps)) / float(ground.normal[1])
+
+
+def _velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
+    """Velocity ``(d,)`` of a clip at a frame, from it to the next, in the simulator's coordinates."""
+    first = min(frame, motion.num_frames - 2)
+    if first < 0:
+        raise InputError("a clip of one frame does not move", "Leave out --moving")
+    pair, dt = motion[first : first + 2], 1.0 / motion.rate_hz
+    turns = (pair.rotations[0].inverse() @ pair.rotations[1]).log() / dt
+    travel = np.diff(simulator.body.centre_of_mass(pair), axis=0)[0] / dt
+    if simulator.model is None:
+        rates = turns[simulator.mechanism.joints].ravel()
+    else:
+        rates = np.diff(simulator.model.encode(pair), axis=0)[0] / dt
+    return np.concatenate([turns[0], travel, rates])
+
+
+def _fallen(
+    wish: Wish, simulator: Simulator, pushes: tuple[Push, ...], throws: list[tuple[float, Ball]], tell: Tell
+) -> Run:
+    """A figure without a will."""
+    steps = max(1, round((wish.seconds or DROP_S) / wish.step_s))
+    watch = Watch(simulator)
+    for n in range(steps):
+        time_s = n * wish.step_s
+        throw_due(simulator, throws, time_s, wish.step_s)
+        simulator.step(wish.step_s, forces_at(pushes, time_s, wish.step_s))
+        watch(simulator)
+        tell(n + 1, steps)
+    return watch.run(wish, pushes)
+
+
+def throw_due(simulator: Simulator, throws: list[tuple[float, Ball]], time_s: float, dt: float) -> None:
+    """Let balls fly whose time comes in this step."""
+    for start_s, ball in throws:
+        if time_s - 0.5 * dt <= start_s < time_s + 0.5 * dt:
+            simulator.throw(ball)
+
+
+class Watch:
+    """Looks on: frames, energies, and what the ground did; call it after each step."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator, self.recorder, self.monitor = simulator, Recorder(simulator), Monitor(simulator)
+        self.relaxed: set[str] = set()
+        self.deepest_m = 0.0
+
+    def __call__(self, simulator: Simulator) -> None:
+        """Note the step that was just made."""
+        self.recorder.record()
+        self.monitor.record()
+        for done in simulator.steps_made:
+            if done.outcome is not None:
+                self.relaxed |= set(done.outcome.relaxed)
+                self.deepest_m = max(self.deepest_m, -float(done.outcome.contacts.gaps.min(initial=0.0)))
+
+    def run(self, wish: Wish, pushes: tuple[Push, ...]) -> Run:
+        """Everything, as a result."""
+        simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
+        weight = simulator.body.weight_n
+        carried = forces[-max(1, round(0.5 / wish.step_s)) :, 1].mean() / weight
+        facts: dict[str, Any] = {
+            "mode": wish.mode,
+            "num_frames": len(forces) + 1,
+            "seconds": len(forces) * wish.step_s,
+            "step_s": wish.step_s,
+            "space": "full" if simulator.model is None else "modes",
+            "num_dof": simulator.num_dof,
+            "mass_kg": simulator.body.mass_kg,
+            "integrator": wish.integrator,
+            "damping": wish.damping,
+            "pushes": [str(push) for push in pushes],
+            "kinetic_j": [float(log.kinetic_j[0]), float(log.kinetic_j.max()), float(log.kinetic_j[-1])],
+            **_drifts(log, pushes),
+            "com_m": [log.com[0].tolist(), log.com[-1].tolist()],
+            "most_substeps": int(log.substeps.max()),
+            "deepest_mm": 1e3 * self.deepest_m,
+            "peak_force_bw": float(np.linalg.norm(forces, axis=1).max()) / weight,
+            "carried_bw": float(carried),
+            "relaxed": sorted(self.relaxed),
+        }
+        return Run(self.recorder.motion(f"{wish.motion.name}-{wish.mode}"), log, facts, _sentence(facts), ())
+
+
+def _drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:
+    """Drifts of the momenta since the last push, or since the first step."""
+    ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
+    after = log.times > max(ends, default=0.0) - 1e-9
+    if not after.any():
+        return {}
+    momenta = (log.linear[after], log.angular[after])
+    free = SimulationLog(
+        log.times[after], log.kinetic_j[after], log.potential_j[after], *momenta, log.com[after], log.substeps[after]
+    )
+    return {"linear_drift": free.linear_drift, "angular_drift": free.angular_drift}
+
+
+def _sentence(facts: dict[str, Any]) -> str:
+    start = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom"
+    if facts["mode"] == "free":
+        return (
+            f"{start}; angular momentum drifts by {facts['angular_drift']:.2g}, linear by {facts['linear_drift']:.2g}"
+        )
+    return (
+        f"{start}; at most {facts['peak_force_bw']:.1f} body weights, {facts['carried_bw']:.2f} at the end; "
+        f"{facts['kinetic_j'][2]:.2g} J left; {facts['deepest_mm']:.1f} mm into the ground"
+    )
