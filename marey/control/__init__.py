@@ -12,7 +12,7 @@ from marey.control._problem import ControlProblem
 from marey.control._puppet import Puppet, PuppetReport
 from marey.control._relaxations import RELAXATIONS, Relaxation
 from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
-from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, SupportTask
+from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, RowsTask, SupportTask
 
 __all__ = [
     "HIERARCHIES",
@@ -34,6 +34,7 @@ __all__ = [
     "Puppet",
     "PuppetReport",
     "Relaxation",
+    "RowsTask",
     "Support",
     "SupportTask",
     "actuator_strength",

@@ -58,6 +58,8 @@ class Controller:
         tasks: what it is told: tasks of ``marey.kinematics`` and of ``marey.control``, each alone or in a ``Drive``
             with gains of its own. New ones may be set at any time.
         relaxation: what the plan pays for contacts, by name or with its weights.
+        strength: weight of the kinetic energy of the actuation, in place of the relaxation's own.
+        laziness: weight of its squared work; often makes a figure fall.
         strongest: largest generalised force of each actuator ``(k,)`` or of all [N m]; by default what the torques of
             human joints allow.
         stance: feet that stay where they stand: any of "left" and "right". The others may be lifted, and push if they
@@ -74,6 +76,8 @@ class Controller:
         tasks: Iterable[ControlTask | Drive] = (),
         *,
         relaxation: str | Relaxation = "gap",
+        strength: float | None = None,
+        laziness: float | None = None,
         strongest: ArrayLike | None = None,
         stance: Stance = ("left", "right"),
         hierarchy: Hierarchy = "weights",
@@ -83,7 +87,12 @@ class Controller:
         if hierarchy not in HIERARCHIES:
             raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
         self.simulator, self.hierarchy, self.polish, self.preview = simulator, hierarchy, polish, preview
-        self.relaxation = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
+        chosen = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
+        self.relaxation = replace(
+            chosen,
+            strength=chosen.strength if strength is None else strength,
+            laziness=chosen.laziness if laziness is None else laziness,
+        )
         count = simulator.num_dof - ROOT_SIZE
         if count < 1:
             raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")

@@ -22,6 +22,7 @@ from marey.control._tasks import (
     GazeTask,
     ModesTask,
     MomentumTask,
+    RowsTask,
     SupportTask,
 )
 from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask
@@ -203,16 +204,34 @@ def _modes(task: ModesTask, scene: Scene, flow: FloatArray | None) -> Law:
     if model is None or task.goal.size != model.num_components:
         count = 0 if model is None else model.num_components
         raise InputError(f"a task for {task.goal.size} modes, of {count}", "Give as many coordinates as the model has")
-    return _mode_law(task.goal, scene, flow, task.weight)
+    if task.metric == "joints":
+        return _mode_law(task.goal, scene, flow, task.weight)
+    units = np.diag(1.0 / np.maximum(model.deviations, 1e-9))
+    return _mode_law(task.goal, scene, flow, task.weight, units)
 
 
-def _mode_law(goal: FloatArray, scene: Scene, flow: FloatArray | None, weight: float) -> Law:
-    model, state = scene.simulator.model, scene.simulator.state
-    assert model is not None
-    spread = np.maximum(model.deviations, 1e-9)
+@law_of.register
+def _rows(task: RowsTask, scene: Scene, flow: FloatArray | None) -> Law:
+    size = scene.here.inertia.shape[0]
+    if task.rows.shape[1] != size:
+        raise InputError(f"rows for {task.rows.shape[1]} velocities, of {size}", "Give one column for each of them")
+    return Law(np.zeros(task.goal.size), task.rows, task.goal, task.weight, Gains(1.0, 0.0))
+
+
+def _mode_law(
+    goal: FloatArray, scene: Scene, flow: FloatArray | None, weight: float, units: FloatArray | None = None
+) -> Law:
+    r"""Coordinates in units ``(k, k)``; by default such that squares are those of joint angles, summed over joints.
+
+    With the turns :math:`T_j` of the joints per unit of each coordinate, :math:`U^TU = \sum_j T_j^TT_j`.
+    """
+    if units is None:
+        turns = scene.here.turns.reshape(-1, goal.size)
+        units = np.linalg.cholesky(turns.T @ turns + 1e-12 * np.eye(goal.size)).T
     matrix = np.zeros((goal.size, scene.here.inertia.shape[0]))
-    matrix[:, 6:] = np.diag(1.0 / spread)
-    return Law((state.coordinates - goal) / spread, matrix, None if flow is None else flow / spread, weight, CALM)
+    matrix[:, 6:] = units
+    error = units @ (scene.simulator.state.coordinates - goal)
+    return Law(error, matrix, None if flow is None else units @ flow, weight, CALM)
 
 
 @law_of.register

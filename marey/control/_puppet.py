@@ -26,7 +26,7 @@ RESIDUE: Final = 1e-6  # [-] of the mass that is left to a puppet that only foll
 class PuppetReport:
     """What a puppet's strings did in one step."""
 
-    force: FloatArray  # (d,) generalised force from outside that would have done the same [N, N m]
+    external_force: FloatArray  # (d,) generalised force from outside that would have done the same [N, N m]
     errors: tuple[float, ...]  # of the tasks before the step, [m] or [rad], or standard deviations
     contacts: Contacts | None
     relaxed: tuple[str, ...]  # rows that could not be kept
@@ -34,7 +34,7 @@ class PuppetReport:
     @property
     def force_n(self) -> FloatArray:
         """Resultant ``(3,)`` [N] in world of what pulls from outside."""
-        return self.force[3:6]
+        return self.external_force[3:6]
 
 
 class Puppet:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, UnknownNameError
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.control._problem import ControlProblem
 
 COMPLIANCE: Final = 1e-5  # [-] of the mean contact response; makes multipliers unique where contacts are redundant
@@ -32,7 +33,13 @@ class Relaxation:
 
     def __post_init__(self) -> None:
         if self.name not in RELAXATIONS:
-            raise UnknownNameError("relaxation", self.name, "control", RELAXATIONS)
+            raise UnknownNameError("relaxation", str(self.name), "control", RELAXATIONS)
+        for name in ("weight", "balance", "strength", "laziness"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0.0):
+                raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
+        if not -1.0 <= self.dissipation <= 1.0:
+            raise InputError(f"dissipation is {self.dissipation}", "It is convex only from -1 to 1")
 
 
 Quadratic = tuple[FloatArray, FloatArray]
@@ -96,7 +103,7 @@ def _family(problem: ControlProblem, alpha: float) -> Quadratic:
 
 
 def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r""":math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`: complementarity; convex for :math:`\beta\ge\frac12`."""
+    r""":math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`: complementarity; :math:`\beta\ge\frac12` is convex."""
     k, K = problem.num_actuators, problem.gram
     touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
     H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H

@@ -16,6 +16,8 @@ from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask, Po
 Side = Literal["left", "right"]
 SIDES: Final[tuple[Side, ...]] = ("left", "right")
 Centre = Literal["hull", "mean"]
+Metric = Literal["joints", "deviations"]
+METRICS: Final[tuple[Metric, ...]] = ("joints", "deviations")
 CENTRES: Final[tuple[Centre, ...]] = ("hull", "mean")
 
 
@@ -95,19 +97,41 @@ class GazeTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModesTask:
-    """The coordinates of the pose model shall be as given; ``weight`` multiplies squares of standard deviations.
+    """The coordinates of the pose model shall be as given: a ``PoseTask`` for clips that were encoded beforehand.
 
-    As a ``PoseTask`` in the model's own numbers, for clips that were encoded beforehand.
+    ``weight`` multiplies the squared angles by which joints differ [1/rad²], as in the full space (``metric="joints"``),
+    or squares of standard deviations (``metric="deviations"``), as in inverse kinematics: the small modes are then so
+    stiff that little is left to balance with.
     """
 
     target: ArrayLike  # (k,)
     weight: float = field(default=1.0, kw_only=True)
     priority: int = field(default=0, kw_only=True)
+    metric: Metric = field(default="joints", kw_only=True)
     goal: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goal", frozen(self.target, None, name="target"))
         _check(self.weight, self.priority)
+        if self.metric not in METRICS:
+            raise UnknownNameError("metric", str(self.metric), "the modes", METRICS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsTask:
+    r"""Rows of one's own: after the step, :math:`\Gamma v` shall be as given. Gains do not matter to it."""
+
+    matrix: ArrayLike  # (r, d) Γ
+    target: ArrayLike  # (r,)
+    weight: float = field(default=1.0, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    rows: FloatArray = field(init=False, repr=False)
+    goal: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check(self.weight, self.priority)
+        object.__setattr__(self, "goal", frozen(self.target, None, name="target"))
+        object.__setattr__(self, "rows", frozen(self.matrix, self.goal.size, None, name="matrix"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,6 +173,7 @@ ControlTask = (
     | SupportTask
     | GazeTask
     | ModesTask
+    | RowsTask
     | FootTask
 )
 
