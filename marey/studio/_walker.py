@@ -108,7 +108,7 @@ class Walker:
         wish = {what: within(value, RANGES[what], what)}
         speed, run, turn_rate, leg_length_m = (wish.get(name) for name in RANGES)
         over = within(over_s, (0.0, MAX_OVER_S), "the time to reach it")
-        with _hearing(self.remarks):
+        with hearing(self.remarks):
             self.engine.set(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg_length_m, over_s=over)
         targets = self.engine.targets
         for changed in {what, "speed"}:  # a run that becomes a walk may be held at a lower speed
@@ -119,7 +119,7 @@ class Walker:
         if name not in self.styles:
             raise UnknownNameError("style", name, "the model", self.styles)
         wanted = {**self.styles, name: within(weight, (0.0, 1.0), name)}
-        with _hearing(self.remarks):
+        with hearing(self.remarks):
             self.engine.set(style=wanted, over_s=within(over_s, (0.0, MAX_OVER_S), "the time to reach it"))
         self.styles = wanted
 
@@ -131,7 +131,7 @@ class Walker:
             moving = "run" if self.asked["run"] >= 0.5 else "walk"
             kind = moving if self.engine.speed > 0.0 else "standing"
         length = within(length_m, JUMP_RANGE_M, "the length")
-        with _hearing(self.remarks):
+        with hearing(self.remarks):
             self.engine.jump(length_m=length, kind=kind)
 
     def drop(self, rng: np.random.Generator) -> None:
@@ -141,7 +141,7 @@ class Walker:
         if len(self._decisions) >= MAX_OBSTACLES:
             raise InputError(f"there are {MAX_OBSTACLES} obstacles already", "Clear them first")
         box = random_obstacle(rng, self.engine.position, self.engine.heading_rad)
-        with _hearing(self.remarks):
+        with hearing(self.remarks):
             self._decisions.append(obstacle_course(self.engine).add(box))
 
     def clear(self) -> None:
@@ -198,7 +198,7 @@ class Walker:
 
 
 @contextmanager
-def _hearing(remarks: list[str]) -> Generator[None]:
+def hearing(remarks: list[str]) -> Generator[None]:
     """Take an engine's warnings for the page, off the terminal; filters are shared, hence the lock."""
     with _WARNINGS, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

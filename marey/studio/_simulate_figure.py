@@ -1,0 +1,103 @@
+"""Simulators of one clip's figure: pose spaces and limits are learnt from the clip once."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.dynamics import Body
+from marey.kinematics import JointLimits
+from marey.lie import SO3
+from marey.models import PoseModel
+from marey.motion import Motion
+from marey.simulate import Ground, Simulator, contact_spheres
+from marey.skeleton import Pose
+from marey.studio._simulate_wish import RANGES, Wish
+
+LEARNT: Final = 600  # frames: a pose space does not ask for more
+LIMIT_ROOM_RAD: Final = 0.5  # round what the clip shows, so that a figure can fall and be pulled
+LEAST_MODE: Final = 3e-3  # of the first mode: the clip says nothing about smaller ones
+NEAR_M: Final = 0.15  # a figure that is higher is in the air, and is left there
+
+
+class Figures:
+    """Makes simulators; what the clip teaches is kept."""
+
+    def __init__(self, body: Body, clip: Motion) -> None:
+        self.body = body
+        self._lesson = _thinned(clip)
+        self._space: PoseModel | None = None
+        self._limits: JointLimits | None = None
+
+    def simulator(self, wish: Wish, ground: Ground) -> Simulator:
+        """A figure as the sliders say."""
+        return Simulator(
+            self.body,
+            None if wish.is_full else self.space(wish.modes),
+            damping="energetic",
+            damping_rate=wish.damping_per_s,
+            gravity=wish.gravity,
+            ground=ground,
+            limits=self.limits() if wish.has_limits else None,
+        )
+
+    def space(self, modes: int) -> PoseModel:
+        """The first modes of the clip; fewer where it has fewer."""
+        if self._space is None:
+            from marey.models import PGA
+
+            if self._lesson.num_frames < 3:
+                raise InputError("a clip this short has no modes", "Let all joints move")
+            most = min(round(RANGES["modes"][1]), self._lesson.num_frames - 1)
+            space = PGA(n_components=most, weights="lever").fit([self._lesson])
+            moving = int(np.count_nonzero(space.deviations > LEAST_MODE * space.deviations[0]))
+            self._space = space.truncated(max(moving, 1))
+        return self._space.truncated(min(modes, self._space.num_components))
+
+    def limits(self) -> JointLimits:
+        """What the joints do in the clip, with some room."""
+        if self._limits is None:
+            from marey.kinematics import BoxLimits
+
+            self._limits = BoxLimits.from_clips([self._lesson], margin_rad=LIMIT_ROOM_RAD)
+        return self._limits
+
+
+def grounded(simulator: Simulator, pose: Pose, ground: Ground) -> Pose:
+    """The pose as the simulator has it, moved up or down until it touches the ground; in the air it is left there."""
+    simulator.reset(pose)
+    low = float(_gaps(simulator, ground).min()) / float(ground.normal[1])
+    here = simulator.state.pose
+    if low > NEAR_M:
+        return here
+    return Pose(here.skeleton, here.root_position - np.array([0.0, low, 0.0]), here.rotations)
+
+
+def _gaps(simulator: Simulator, ground: Ground) -> FloatArray:
+    """Heights [m] of all points that can touch, above the ground."""
+    (joints, offsets, radii), _ = contact_spheres(simulator.body.skeleton)
+    here = simulator.mechanics()
+    centres = here.joints[joints] + (here.frames[joints] @ offsets[:, :, None])[:, :, 0]
+    return ground.gaps(centres) - radii
+
+
+def standing_frame(clip: Motion) -> int:
+    """The frame in which both soles are flattest on one level; 0 for a body without feet."""
+    (joints, offsets, _), names = contact_spheres(clip.skeleton)
+    soles = [i for i, name in enumerate(names) if "_heel_" in name or "_ball_" in name]
+    if not soles:
+        return 0
+    origins, turns = clip.joint_frames()
+    frames = turns.matrix()[:, joints[soles]]
+    heights = origins[:, joints[soles], 1] + (frames[:, :, 1] * offsets[soles]).sum(axis=-1)
+    return int(np.argmin(np.ptp(heights, axis=1)))
+
+
+def _thinned(clip: Motion) -> Motion:
+    """Every so many frames of a clip that is long."""
+    stride = ceil(clip.num_frames / LEARNT)
+    wxyz = np.ascontiguousarray(clip.rotations.wxyz[::stride])
+    return Motion(clip.skeleton, clip.rate_hz / stride, clip.root_positions[::stride], SO3(wxyz), name=clip.name)
