@@ -12,7 +12,7 @@ from marey.control._problem import ControlProblem
 from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, plan, solve_control
 
-CLOSED_WEIGHT: Final = 1e5  # [s²/m²] a contact that presses stays where it is
+CLOSED_WEIGHT: Final = 1e7  # [s²/m²] a contact that presses stays where it is
 MAX_FLIPS: Final = 3  # times that the contacts are looked at again
 STILL: Final = 1e-4  # [m/s] a contact that moves away faster has opened
 

@@ -1,0 +1,107 @@
+"""Figures that tests of control share: the one that the checks were calibrated on, and one that stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import marey
+from marey.control import Controller, MomentumTask, SupportTask
+from marey.dynamics import Body
+from marey.kinematics import PoseTask
+from marey.models import PGA, PoseModel
+from marey.motion import Motion
+from marey.simulate import Ground, Simulator, contact_spheres
+from marey.skeleton import Pose, Skeleton
+
+SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0
+FLAT_FRAME = 791  # of 69_70: both soles lie flat within a centimetre
+
+
+def rod_body(skeleton: Skeleton) -> Body:
+    """One rod per joint, from the joint to the mean of its children, of mass in proportion to its length."""
+    count = skeleton.num_joints
+    ends = np.array(skeleton.tips)
+    for j in range(count):
+        children = np.flatnonzero(skeleton.parents == j)
+        if children.size:
+            ends[j] = skeleton.offsets[children].mean(axis=0)
+    lengths = np.maximum(np.linalg.norm(ends, axis=1), SHORTEST_M)
+    masses = MASS_KG * lengths / lengths.sum()
+    inertias = np.empty((count, 3, 3))
+    for j in range(count):
+        norm = np.linalg.norm(ends[j])
+        axis = ends[j] / norm if norm > 1e-9 else np.array([0.0, 1.0, 0.0])
+        along = np.outer(axis, axis)
+        across = (np.eye(3) - along) * (lengths[j] ** 2 / 12 + RADIUS_M**2 / 4)
+        inertias[j] = masses[j] * (across + along * RADIUS_M**2 / 2)
+    return Body(skeleton, masses, ends / 2, inertias, height_m=1.7)
+
+
+@pytest.fixture(scope="session")
+def c1_walk(mocap: Path) -> Motion:
+    """Clip 02_01 without its first frame, a T-pose."""
+    return marey.load(mocap / "cmu-bvh" / "02_01.bvh")[1:]
+
+
+@pytest.fixture(scope="session")
+def c1_body(c1_walk: Motion) -> Body:
+    """Rods of 70 kg on the skeleton of 02_01."""
+    return rod_body(c1_walk.skeleton)
+
+
+@pytest.fixture(scope="session")
+def c1_model(c1_walk: Motion) -> PoseModel:
+    """Fifteen geodesics of 02_01."""
+    return PGA(n_components=15).fit([c1_walk])
+
+
+@pytest.fixture(scope="session")
+def standing_clip(mocap: Path) -> Motion:
+    """A clip in which a figure stands, turns and picks something up."""
+    return marey.load(mocap / "cmu-bvh" / "69_70.bvh")
+
+
+@pytest.fixture(scope="session")
+def standing_model(standing_clip: Motion) -> PoseModel:
+    """Twenty geodesics of it."""
+    return PGA(n_components=20, weights="lever").fit([standing_clip])
+
+
+@pytest.fixture(scope="session")
+def make_standing(standing_clip: Motion, standing_model: PoseModel) -> Callable[..., Simulator]:
+    """Simulators of a figure on its feet: reduced by default, in the full space with ``model=None``."""
+    body = Body.from_motion(standing_clip)
+
+    def make(model: PoseModel | None = standing_model, **options: object) -> Simulator:
+        pose = standing_clip[FLAT_FRAME]
+        ground = Ground(point=(0.0, lowest_sole(pose) + 0.004, 0.0))
+        settings = {"damping": "energetic", "damping_rate": 1.0, "ground": ground} | options
+        simulator = Simulator(body, model, **settings)
+        simulator.reset(pose)
+        return simulator
+
+    return make
+
+
+def lowest_sole(pose: Pose) -> float:
+    """Height [m] of the lowest corner of the soles."""
+    spheres, names = contact_spheres(pose.skeleton)
+    soles = [n for n, name in enumerate(names) if "heel" in name or "ball" in name]
+    joints = spheres.joints[soles]
+    places = pose.joint_positions()[joints] + (pose.joint_rotations()[joints] @ spheres.offsets[soles])
+    return float(places[:, 1].min())
+
+
+@pytest.fixture(scope="session")
+def make_balanced() -> Callable[..., Controller]:
+    """Controllers that keep a simulator's figure standing as it is."""
+
+    def make(simulator: Simulator, *more: object, **options: object) -> Controller:
+        tasks = [SupportTask(), MomentumTask(), PoseTask(simulator.state.pose, weight=0.2)]
+        return Controller(simulator, [*tasks, *more], **options)
+
+    return make
