@@ -3,6 +3,7 @@
 from marey.control._controller import HIERARCHIES, Controller, ControlReport
 from marey.control._controller_pd import Keyframe, PDController
 from marey.control._controller_strength import actuator_strength, joint_strength
+from marey.control._fall import Fall, detect_fall
 from marey.control._features import Feature, control_form
 from marey.control._features_gaze import gaze_frame, gaze_rate
 from marey.control._features_support import Support
@@ -10,9 +11,13 @@ from marey.control._gains import Gains
 from marey.control._polish import solve_polished
 from marey.control._problem import ControlProblem
 from marey.control._puppet import Puppet, PuppetReport
+from marey.control._reference import Reference, make_reference
+from marey.control._reference_place import back_and_forth, walk_in_place
 from marey.control._relaxations import RELAXATIONS, Relaxation
 from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
 from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, RowsTask, SupportTask
+from marey.control._track import Tracker, TrackResult, track, track_result
+from marey.control._track_laws import TrackWeights
 
 __all__ = [
     "HIERARCHIES",
@@ -23,6 +28,7 @@ __all__ = [
     "ControlTask",
     "Controller",
     "Drive",
+    "Fall",
     "Feature",
     "FootTask",
     "Gains",
@@ -33,17 +39,27 @@ __all__ = [
     "PDController",
     "Puppet",
     "PuppetReport",
+    "Reference",
     "Relaxation",
     "RowsTask",
     "Support",
     "SupportTask",
+    "TrackResult",
+    "TrackWeights",
+    "Tracker",
     "actuator_strength",
+    "back_and_forth",
     "control_form",
+    "detect_fall",
     "gaze_frame",
     "gaze_rate",
     "joint_strength",
+    "make_reference",
     "realised_velocity",
     "solve_control",
     "solve_exactly",
     "solve_polished",
+    "track",
+    "track_result",
+    "walk_in_place",
 ]

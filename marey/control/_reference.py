@@ -42,11 +42,16 @@ class Reference:
     velocities: FloatArray  # (F, d) that lead from each frame to the next
     com: FloatArray  # (F, 3) [m]
     momenta: FloatArray  # (F, 3) [kg m²/s] angular, about the centre of mass
+    rates: FloatArray  # (F, J, 3) [rad/s] of the joints, each in its own frame
     corners: FloatArray  # (F, 2, 4, 3) [m] of the soles
+    soles: FloatArray  # (F, 2, 3) [m] their middles
+    sole_rates: FloatArray  # (F, 2, 3) [m/s]
+    foot_turns: FloatArray  # (F, 2, 4) rotations of the ankles in world, as wxyz
+    foot_rates: FloatArray  # (F, 2, 3) [rad/s] of the ankles in their own frames
     down: BoolArray  # (F, 2) feet on the ground, left and right
 
     def __post_init__(self) -> None:
-        for name in ("coordinates", "velocities", "com", "momenta", "corners"):
+        for name in self.__slots__[1:-1]:
             object.__setattr__(self, name, frozen(getattr(self, name), name=name))
         object.__setattr__(self, "down", frozen_bools(self.down, None, 2, name="down"))
 
@@ -75,9 +80,9 @@ def soles_of(skeleton: Skeleton) -> Soles:
 
 
 def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference:
-    """Pose a clip in a simulator's coordinates, one frame every ``dt`` [s], its floor at height zero.
+    r"""Pose a clip in a simulator's coordinates, one frame every ``dt`` [s], its floor at height zero.
 
-    Velocities are those that lead from frame to frame, as the integrator moves: :math:`g_{i+1} = g_i\\exp(h v_i)`.
+    Velocities are those that lead from frame to frame, as the integrator moves: :math:`g_{i+1} = g_i\exp(h v_i)`.
 
     Raises:
         InputError: the clip has other joints than the body, or fewer than three frames.
@@ -93,10 +98,25 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     posed = on_floor(posed, soles, down)
     here = [_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
-    velocities = _velocities(simulator, posed, coordinates, com, dt)
-    momenta = np.array([m.momentum_matrix()[:3] @ v for m, v in zip(here, velocities, strict=True)])
+    rates = _turn_rates(posed.rotations, dt)
+    velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
+    feet = posed.joint_frames()[1][:, list(soles.joints)]
     corners = np.array([soles.places(m.joints, m.frames) for m in here])
-    return Reference(posed, coordinates, velocities, com, momenta, corners, down)
+    middles = corners.mean(axis=2)
+    return Reference(
+        motion=posed,
+        coordinates=coordinates,
+        velocities=velocities,
+        com=com,
+        momenta=np.array([m.momentum_matrix()[:3] @ v for m, v in zip(here, velocities, strict=True)]),
+        rates=rates,
+        corners=corners,
+        soles=middles,
+        sole_rates=_held(np.diff(middles, axis=0) / dt),
+        foot_turns=feet.wxyz,
+        foot_rates=_turn_rates(feet, dt),
+        down=down,
+    )
 
 
 def sampled_clip(motion: Motion, rate_hz: float) -> Motion:
@@ -151,13 +171,21 @@ def _mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i:
 
 
 def _velocities(
-    simulator: Simulator, motion: Motion, coordinates: FloatArray, com: FloatArray, dt: float
+    simulator: Simulator, motion: Motion, coordinates: FloatArray, com: FloatArray, rates: FloatArray, dt: float
 ) -> FloatArray:
     """Velocities ``(F, d)`` from each frame to the next; the last is that of the one before."""
-    turns = (motion.rotations[:-1].inverse() @ motion.rotations[1:]).log() / dt
     place = com if simulator.mechanism.is_com else motion.root_positions
-    rates = np.diff(coordinates, axis=0) / dt
+    inner = _held(np.diff(coordinates, axis=0) / dt)
     if simulator.model is None:
-        rates = turns[:, simulator.mechanism.joints].reshape(len(turns), -1)
-    found = np.concatenate([turns[:, 0], np.diff(place, axis=0) / dt, rates], axis=1)
-    return np.concatenate([found, found[-1:]])
+        inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
+    return np.concatenate([rates[:, 0], _held(np.diff(place, axis=0) / dt), inner], axis=1)
+
+
+def _turn_rates(turns: SO3, dt: float) -> FloatArray:
+    """Angular velocities in own frames from each frame to the next; the last is that of the one before."""
+    return _held((turns[:-1].inverse() @ turns[1:]).log() / dt)
+
+
+def _held(steps: FloatArray) -> FloatArray:
+    """One row more: the last again."""
+    return np.concatenate([steps, steps[-1:]])

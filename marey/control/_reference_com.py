@@ -61,7 +61,7 @@ def nearest_inside(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -
     """Place ``(2,)`` or the nearest to it that is a margin inside a hull ``(h, 2)``; of a narrow hull, its middle."""
     if len(hull) < 3:
         return _nearest_on_line(hull, place)
-    normals, inside = hull_distances(hull, place)
+    inside = hull_distances(hull, place)[1]
     widest = float(hull_distances(hull, hull.mean(axis=0))[1].min())
     margin = min(margin_m, 0.9 * widest)
     if (inside >= margin).all():

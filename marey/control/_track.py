@@ -1,0 +1,273 @@
+"""Tracking: a simulated figure does what a clip shows, by forces from inside alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.control._controller import Controller
+from marey.control._fall import Fall, detect_fall
+from marey.control._reference import SIDES, Reference, make_reference, sampled_clip, soles_of
+from marey.control._reference_com import bearable_sway, time_to_landing
+from marey.control._tasks import ControlTask, Drive, RowsTask
+from marey.control._track_laws import (
+    Instant,
+    TrackWeights,
+    com_rows,
+    foot_rows,
+    is_flat,
+    momentum_rows,
+    pose_rows,
+    root_rows,
+)
+from marey.dynamics import Body
+from marey.models import PGA, PoseModel
+from marey.motion import Motion
+from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
+
+DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
+MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
+DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
+AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TrackResult:
+    """A clip as physics allows it."""
+
+    motion: Motion  # what the figure did, with its contacts; it starts where the clip starts
+    reference: Reference  # what it was asked to do
+    error_m: FloatArray  # (F,) [m] of all joints, root mean square, from the clip
+    fall: Fall | None  # when it fell, if it did
+    ground_n: FloatArray  # (F - 1, 3) [N] of the ground in each step
+    planned: BoolArray  # (F - 1,) steps for which a plan was found
+
+    @property
+    def mean_error_m(self) -> float:
+        """Mean of the error [m] up to a fall."""
+        return float(self.error_m.mean())
+
+    def __repr__(self) -> str:
+        end = "upright" if self.fall is None else str(self.fall)
+        return f"TrackResult({self.motion.duration_s:.2f} s, {100.0 * self.mean_error_m:.1f} cm from the clip, {end})"
+
+
+class Tracker:
+    """A figure that follows a clip, one step at a time; after its end it holds the last pose.
+
+    Args:
+        simulator: the figure; it is put into the first pose of the clip.
+        motion: any clip of the same skeleton.
+        dt: length of a step [s].
+        weights: how much each part of the clip counts.
+        tasks: more tasks for the controller, on top of the clip.
+        controller: by default one of its own for the simulator.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        motion: Motion,
+        *,
+        dt: float = DT_S,
+        weights: TrackWeights | None = None,
+        tasks: Iterable[ControlTask | Drive] = (),
+        controller: Controller | None = None,
+    ) -> None:
+        self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
+        self.reference = make_reference(motion, simulator, dt)
+        self.controller = Controller(simulator) if controller is None else controller
+        r = self.reference
+        self._sway = bearable_sway(r.com, r.corners, r.down, dt)
+        self._to_landing_s = time_to_landing(r.down) * dt
+        self._flat = is_flat(r.corners, r.down)
+        self._soles = soles_of(simulator.body.skeleton)
+        self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.frame = 0
+        self.fall: Fall | None = None
+        self.simulator.reset(self.reference.motion[0], velocity=self.reference.velocities[0])
+        self.controller.reset()
+        self._anchors: list[FloatArray | None] = [None, None]
+
+    @property
+    def time_s(self) -> float:
+        """Time of the clip [s]."""
+        return self.frame * self.reference.dt
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the clip has come to its end."""
+        return self.frame >= len(self.reference) - 1
+
+    @property
+    def error_m(self) -> float:
+        """How far the joints are from the clip [m], root mean square."""
+        wanted = self.reference.motion[min(self.frame, len(self.reference) - 1)].joint_positions()
+        away = self.simulator.state.pose.joint_positions() - wanted
+        return float(np.sqrt((away**2).sum(axis=1).mean()))
+
+    def step(self, forces: Iterable[PointForce] = ()) -> State:
+        """Move the figure on by a step of the clip; ``forces`` come from outside."""
+        at = self._instant()
+        self.controller.stance = tuple(s for s, flat in zip(SIDES, self._flat[at.frame], strict=True) if flat)
+        state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
+        wanted = float(self._sway.com[at.frame, 1])
+        if self.fall is None:
+            self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted)
+        self.frame += 1
+        return state
+
+    def _goals(self, at: Instant) -> list[RowsTask]:
+        """What the clip asks for in this step, as far as it counts."""
+        w, laws = self.weights, list[RowsTask]()
+        if w.com > 0.0:
+            laws.append(com_rows(at))
+        if w.momentum > 0.0:
+            laws.append(momentum_rows(at))
+        if w.root > 0.0:
+            laws.append(root_rows(at))
+        if w.pose > 0.0:
+            laws.append(pose_rows(at, self._moving))
+        return laws + [self._foot(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
+
+    def _instant(self) -> Instant:
+        frame = min(self.frame, len(self.reference) - 1)
+        here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
+        return Instant(self.simulator, here, velocity, self.reference, self._sway, frame, self._soles, self.weights)
+
+    def _foot(self, at: Instant, side: int) -> RowsTask:
+        """Rows of a foot, which is anchored where it comes down flat."""
+        if not self._flat[at.frame, side]:
+            self._anchors[side] = None
+        else:
+            corners = self._soles.places(at.here.joints, at.here.frames)[side]
+            place = corners.mean(axis=0) * (1.0, 0.0, 1.0)
+            if self._anchors[side] is None or corners[:, 1].min() > 0.005:
+                self._anchors[side] = place
+        return foot_rows(at, side, self._anchors[side], float(self._to_landing_s[at.frame, side]))
+
+
+def track(
+    motion: Motion,
+    *,
+    model: PoseModel | int | None = MODES,
+    body: Body | None = None,
+    pushes: Iterable[Push] = (),
+    dt: float = DT_S,
+    seconds: float | None = None,
+    weights: TrackWeights | None = None,
+    ground: Ground | None = None,
+    simulator: Simulator | None = None,
+) -> Motion:
+    """What a clip becomes when a figure with mass and muscles does it, and is pushed; see :func:`track_result`."""
+    return track_result(
+        motion,
+        model=model,
+        body=body,
+        pushes=pushes,
+        dt=dt,
+        seconds=seconds,
+        weights=weights,
+        ground=ground,
+        simulator=simulator,
+    ).motion
+
+
+def track_result(
+    motion: Motion,
+    *,
+    model: PoseModel | int | None = MODES,
+    body: Body | None = None,
+    pushes: Iterable[Push] = (),
+    dt: float = DT_S,
+    seconds: float | None = None,
+    weights: TrackWeights | None = None,
+    ground: Ground | None = None,
+    simulator: Simulator | None = None,
+    tasks: Iterable[ControlTask | Drive] = (),
+    on_step: Callable[[Simulator], None] | None = None,
+) -> TrackResult:
+    """Let a simulated figure follow a clip with forces from inside alone, and tell how near it came.
+
+    Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
+    the angular momentum, the feet and all joints; errors are taken back as fast as the ground allows. Feet in the air
+    land where balance wants them. A figure that falls does so as a body would; the run ends a second later.
+
+    Args:
+        motion: any clip of a figure with two feet: captured, walked by ``marey.locomotion`` or from a graph.
+        model: coordinates that move: a fitted pose model, a number of modes that are fitted to the clip, or None for
+            all joints.
+        body: masses; by default those of the clip's skeleton.
+        pushes: forces from outside.
+        dt: length of a step [s].
+        seconds: how long; by default as long as the clip. After its end the last pose is held.
+        weights: how much each part counts.
+        ground: by default level, with the friction of shoes.
+        simulator: one of your own, in place of ``model``, ``body`` and ``ground``.
+        tasks: more tasks for the controller.
+        on_step: called after each step.
+
+    Raises:
+        InputError: the clip is too short, or a push, a time or the skeleton makes no sense.
+    """
+    if simulator is None:
+        simulator = figure_of(motion, model, body=body, ground=ground, dt=dt)
+    tracker = Tracker(simulator, motion, dt=dt, weights=weights, tasks=tasks)
+    count = len(tracker.reference) - 1 if seconds is None else ceil(_positive(seconds) / dt - 1e-9)
+    return run_tracker(tracker, count, tuple(pushes), on_step)
+
+
+def run_tracker(
+    tracker: Tracker, count: int, pushes: Sequence[Push] = (), on_step: Callable[[Simulator], None] | None = None
+) -> TrackResult:
+    """Make steps until they are done or a figure has lain for a while."""
+    recorder, dt = Recorder(tracker.simulator), tracker.reference.dt
+    errors, planned = [tracker.error_m], list[bool]()
+    for n in range(count):
+        tracker.step(forces_at(pushes, n * dt, dt))
+        recorder.record()
+        errors.append(tracker.error_m)
+        report = tracker.controller.report
+        planned.append(report is not None and report.is_planned)
+        if on_step is not None:
+            on_step(tracker.simulator)
+        if tracker.fall is not None and (n + 1) * dt > tracker.fall.time_s + AFTER_FALL_S:
+            break
+    motion = recorder.motion(f"{tracker.reference.motion.name} tracked")
+    return TrackResult(
+        motion, tracker.reference, np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_)
+    )
+
+
+def figure_of(
+    motion: Motion,
+    model: PoseModel | int | None = MODES,
+    *,
+    body: Body | None = None,
+    ground: Ground | None = None,
+    dt: float = DT_S,
+) -> Simulator:
+    """A figure that can do what a clip shows, on a ground."""
+    body = Body.from_motion(motion) if body is None else body
+    if isinstance(model, int):
+        if model < 1:
+            raise InputError(f"{model} modes", "Give one at least, or None for all joints")
+        clip = sampled_clip(motion, 1.0 / dt)
+        model = PGA(n_components=min(model, len(clip) - 1), weights="lever").fit([clip])
+    ground = Ground() if ground is None else ground
+    return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground)
+
+
+def _positive(seconds: float) -> float:
+    if not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"seconds is {seconds}", "Give a positive number")
+    return seconds
