@@ -12,6 +12,7 @@ from marey.control._features import Feature, control_form
 from marey.control._problem import ControlProblem
 from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, Programme, idle, programme_of, solution_of
+from marey.numerics import SolveStatus
 
 RANK: Final = 1e-6  # [-] of the strongest direction; a task that feels less of a direction leaves it free
 FEASIBLE: Final = 1e-9  # [-] by which rows give way, so that the last level's solution stays one
@@ -31,26 +32,24 @@ def solve_strictly(
         levels: features, first things first.
         is_open: rows ``(m,)`` that carry no force.
     """
-    may_open, z, basis, status = ~problem.is_equal, None, None, None
+    may_open, z, basis = ~problem.is_equal, None, None
     for features in levels or [()]:
         quadratic, linear = control_form(features, problem.impulse.size)
         posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
         programme = programme_of(posed, relaxation, may_open, is_open)
         if z is None or basis is None:
-            found = programme.solved()
-            z, basis = found.x, np.diag(programme.units)
+            z, status = programme.solved()
+            if status is not SolveStatus.CONVERGED:
+                return idle(problem, status)
+            basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
         else:
-            found = _within(programme, z, basis).solved()
-            z = z + basis @ found.x if found.is_solved else z
-        if status is None:
-            if not found.is_solved:
-                return idle(problem, found.status)
-            status = found.status
+            y, found = _within(programme, z, basis).solved()
+            z = z + basis @ y if found is SolveStatus.CONVERGED else z
         basis = _left_free(problem, features, basis)
         if not basis.shape[1]:
             break
-    assert z is not None and status is not None
-    return solution_of(problem, z, status)
+    assert z is not None
+    return solution_of(problem, z, SolveStatus.CONVERGED)
 
 
 def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme:

@@ -85,21 +85,28 @@ class ControlProblem:
         return self.partners >= 0
 
     @cached_property
+    def _kinetics(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        from marey.control._solve_kernels import kinetics
+
+        velocity, response, gram, is_definite = kinetics(self.inertia, self.impulse, self.rows)
+        if not is_definite:
+            raise InputError("the inertia is not positive definite", "Give mass to every segment that moves")
+        return velocity, response, gram
+
+    @property
     def free_velocity(self) -> FloatArray:
         r"""Velocity ``(d,)`` without actuation and contacts, :math:`M^{-1} f`."""
-        return np.linalg.solve(self.inertia, self.impulse)
+        return self._kinetics[0]
 
-    @cached_property
+    @property
     def response(self) -> FloatArray:
         r"""Velocity per unit of each actuator and each multiplier, :math:`M^{-1}(A^T, J^T)`: ``(d, k + m)``."""
-        forces = np.concatenate([np.eye(self.impulse.size)[:, ROOT_SIZE:], self.rows.T], axis=1)
-        return np.linalg.solve(self.inertia, forces)
+        return self._kinetics[1]
 
-    @cached_property
+    @property
     def gram(self) -> FloatArray:
         r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
-        product = np.concatenate([self.response[ROOT_SIZE:], self.rows @ self.response])
-        return 0.5 * (product + product.T)
+        return self._kinetics[2]
 
     def with_goals(self, goal_matrix: FloatArray, goal_vector: FloatArray) -> ControlProblem:
         """The same mechanics and contacts with other goals; nothing is checked or worked out again."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
+from typing import Any, Final, cast
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import COMPLIANCE, Relaxation, control_objective
-from marey.numerics import QPResult, SolveStatus, solve_qp
+from marey.numerics import SolveStatus, solve_qp
 
-ROUNDING = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more would hold contacts back
-MOST_ENUMERATED = 8  # one-sided rows whose 2^m states are tried
+ROUNDING: Final = (
+    1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more would hold contacts back
+)
+ROUNDING_AT_WORST: Final = 1e-8  # [-] where that was too little
+FEASIBILITY: Final = 1e-9  # [-] on rows of unit length
+MAX_ITERATIONS: Final = 1000  # changes of the active set at most
+MOST_ENUMERATED: Final = 8  # one-sided rows whose 2^m states are tried
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,18 +50,39 @@ class Programme:
     low: FloatArray  # (n,) bounds of z
     high: FloatArray  # (n,)
 
-    @property
-    def units(self) -> FloatArray:
-        """Sizes ``(n,)`` of the unknowns that make the diagonal of H one: modes and impulses differ by many decades."""
-        return 1.0 / np.sqrt(np.maximum(np.diag(self.H), 1e-300))
+    def solved(self) -> tuple[FloatArray, SolveStatus]:
+        """Solution ``(n,)`` in units in which no unknown is large or small: modes and impulses differ by many decades."""
+        from marey.control._solve_kernels import scaled_programme
 
-    def solved(self) -> QPResult:
-        """Solve in units in which no unknown is large or small."""
-        units = self.units
-        scaled = self.H * units[:, None] * units + ROUNDING * np.eye(units.size)
-        bounds = (self.low / units, self.high / units)
-        found = solve_qp(scaled, self.g * units, self.A * units, self.lower, self.upper, bounds=bounds)
-        return replace(found, x=units * found.x)
+        parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
+        H, g, A, upper, lower, sense, units = scaled_programme(*parts, ROUNDING)
+        x = _quickly(H, g, A, upper, lower, sense)
+        if x is not None:
+            return units * x, SolveStatus.CONVERGED
+        n = g.size
+        H[np.diag_indices_from(H)] += ROUNDING_AT_WORST
+        bounds = (_open_ended(lower[:n]), _open_ended(upper[:n]))
+        found = solve_qp(H, g, A, _open_ended(lower[n:]), _open_ended(upper[n:]), bounds=bounds)
+        return units * found.x, found.status
+
+
+def _quickly(
+    H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: IntArray
+) -> FloatArray | None:
+    """Solution of a programme that is known to be sound, or None where it was not found at once."""
+    import daqp
+
+    answer: Any = cast(Any, daqp).solve(
+        H, g, A, upper, lower, sense, primal_tol=FEASIBILITY, eps_prox=0.0, iter_limit=MAX_ITERATIONS
+    )
+    x, _, flag, _ = answer
+    solution = np.asarray(x, dtype=np.float64)
+    return solution if int(flag) == 1 and bool(np.isfinite(solution).all()) else None
+
+
+def _open_ended(ends: FloatArray) -> FloatArray:
+    """Ends with infinities again, where daqp has large numbers."""
+    return np.where(np.abs(ends) >= 1e30, np.sign(ends) * np.inf, ends)
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
@@ -103,30 +130,20 @@ def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatAr
 
 def programme_of(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray) -> Programme:
     """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
+    from marey.control._solve_kernels import programme_rows
+
     k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
     objective, slope = control_objective(problem, relaxation)
     mean = float(np.trace(problem.gram[k:, k:])) / max(m, 1)
     H, g = np.zeros((k + m + s, k + m + s)), np.zeros(k + m + s)
     H[: k + m, : k + m], g[: k + m] = objective, slope
     softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
-    H[np.diag_indices_from(H)] += softness
-    hard = ~problem.is_friction
-    short = (problem.ends - problem.rows @ problem.free_velocity)[hard]
-    grip, fence = _grip_rows(problem, k + m), problem.fences @ problem.response
-    A = np.zeros((short.size + len(grip) + s, k + m + s))
-    A[: short.size, : k + m] = problem.gram[k:][hard]
-    A[short.size : short.size + len(grip), : k + m] = grip
-    A[len(A) - s :, : k + m], A[len(A) - s :, k + m :] = fence, np.eye(s)
-    missing = problem.fence_ends - problem.fences @ problem.free_velocity
-    lower = np.concatenate([short, np.zeros(len(grip)), missing])
-    upper = np.concatenate([np.where(may_open[hard], np.inf, short), np.full(len(grip) + s, np.inf)])
-    low = np.where(problem.is_equal | problem.is_friction, -np.inf, 0.0)
-    high = np.where(is_open, 0.0, np.inf)
-    return Programme(
-        *(H, g, A, lower, upper),
-        np.concatenate([-problem.strongest, low, np.zeros(s)]),
-        np.concatenate([problem.strongest, high, np.full(s, np.inf)]),
+    H.flat[:: H.shape[0] + 1] += softness
+    rows = programme_rows(
+        *(problem.gram, problem.response, problem.free_velocity, problem.rows, problem.ends, problem.is_equal),
+        *(problem.partners, problem.grips, problem.fences, problem.fence_ends, problem.strongest, may_open, is_open),
     )
+    return Programme(H, g, *rows)
 
 
 def solution_of(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
@@ -146,20 +163,8 @@ def idle(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
 
 
 def _solve(problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray) -> ControlSolution:
-    found = programme_of(problem, relaxation, may_open, is_open).solved()
-    return solution_of(problem, found.x, found.status) if found.is_solved else idle(problem, found.status)
-
-
-def _grip_rows(problem: ControlProblem, size: int) -> FloatArray:
-    r"""Rows ``(2 t, n)`` of :math:`g\lambda_n - \lambda_t \ge 0` and :math:`g\lambda_n + \lambda_t \ge 0`."""
-    which, k = np.flatnonzero(problem.is_friction), problem.num_actuators
-    rows = np.zeros((2 * which.size, size))
-    pressing = k + problem.partners[which]
-    for half, sign in ((slice(0, which.size), -1.0), (slice(which.size, None), 1.0)):
-        part = rows[half]
-        part[np.arange(which.size), pressing] = problem.grips[which]
-        part[np.arange(which.size), k + which] = sign
-    return rows
+    z, status = programme_of(problem, relaxation, may_open, is_open).solved()
+    return solution_of(problem, z, status) if status is SolveStatus.CONVERGED else idle(problem, status)
 
 
 def _strength(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:

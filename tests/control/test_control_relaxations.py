@@ -37,9 +37,7 @@ def _problem(system, contacts, goals: Goals, strongest: float = 6.0) -> ControlP
     c = sum(-2.0 * w * w * G.T @ t for G, t, w in goals)
     count = len(contacts)
     modes = np.full(len(system.rhs) - 6, strongest)
-    return ControlProblem(
-        system.damped, system.rhs, contacts, np.zeros(count), np.zeros(count, bool), Q, c, modes
-    )
+    return ControlProblem(system.damped, system.rhs, contacts, np.zeros(count), np.zeros(count, bool), Q, c, modes)
 
 
 def _state(body: Body, model: PoseModel, seed: int, lifts: bool) -> tuple[ControlProblem, Callable[..., float]]:

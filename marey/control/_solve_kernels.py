@@ -1,0 +1,169 @@
+"""Compiled assembly of a control step: kinetic products, rows, and the programme in units of its own."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+
+ROOT_SIZE = 6
+NO_BOUND = 1e30  # what daqp takes for infinity
+EQUALITY = 5  # daqp: active and not to be released
+
+
+@kernel
+def kinetics(
+    inertia: FloatArray, impulse: FloatArray, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+    r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, products of these, and whether M is one.
+
+    Args:
+        inertia: M ``(d, d)``.
+        impulse: f ``(d,)``.
+        rows: J ``(m, d)``.
+    """
+    d, m = inertia.shape[0], rows.shape[0]
+    k = d - ROOT_SIZE
+    L = np.zeros((d, d))
+    is_definite = True
+    for j in range(d):
+        for i in range(j, d):
+            total = inertia[i, j]
+            for c in range(j):
+                total -= L[i, c] * L[j, c]
+            if i == j:
+                if total <= 0.0:
+                    is_definite, total = False, 1e-300
+                L[j, j] = sqrt(total)
+            else:
+                L[i, j] = total / L[j, j]
+    W = np.zeros((k + m + 1, d))  # forces in the metric of M, one a row
+    for a in range(k):
+        W[a, ROOT_SIZE + a] = 1.0
+    for r in range(m):
+        W[k + r] = rows[r]
+    W[k + m] = impulse
+    for n in range(k + m + 1):
+        for i in range(d):
+            if W[n, i] != 0.0:
+                W[n, i] /= L[i, i]
+                for c in range(i + 1, d):
+                    W[n, c] -= W[n, i] * L[c, i]
+    gram = np.empty((k + m, k + m))
+    for i in range(k + m):
+        for j in range(i + 1):
+            total = 0.0
+            for c in range(d):
+                total += W[i, c] * W[j, c]
+            gram[i, j] = total
+            gram[j, i] = total
+    for n in range(k + m + 1):
+        for i in range(d - 1, -1, -1):
+            total = W[n, i]
+            for c in range(i + 1, d):
+                total -= L[c, i] * W[n, c]
+            W[n, i] = total / L[i, i]
+    return W[k + m].copy(), np.ascontiguousarray(W[: k + m].T), gram, is_definite
+
+
+@kernel
+def programme_rows(
+    gram: FloatArray,
+    response: FloatArray,
+    free_velocity: FloatArray,
+    rows: FloatArray,
+    ends: FloatArray,
+    is_equal: BoolArray,
+    partners: IntArray,
+    grips: FloatArray,
+    fences: FloatArray,
+    fence_ends: FloatArray,
+    strongest: FloatArray,
+    may_open: BoolArray,
+    is_open: BoolArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""Rows A ``(r, n)``, their ends, and the bounds of :math:`z = (\mu, \lambda, s)`; see ``ControlProblem``."""
+    k, m, s = strongest.size, ends.size, fence_ends.size
+    n, tangents = k + m + s, 0
+    for r in range(m):
+        if partners[r] >= 0:
+            tangents += 1
+    A = np.zeros((m - tangents + 2 * tangents + s, n))
+    lower, upper = np.zeros(A.shape[0]), np.full(A.shape[0], np.inf)
+    low, high = np.zeros(n), np.full(n, np.inf)
+    for a in range(k):
+        low[a], high[a] = -strongest[a], strongest[a]
+    i = 0
+    for r in range(m):
+        if is_equal[r] or partners[r] >= 0:
+            low[k + r] = -np.inf
+        if is_open[r]:
+            high[k + r] = 0.0
+        if partners[r] >= 0:
+            A[i, k + partners[r]], A[i, k + r] = grips[r], -1.0
+            A[i + 1, k + partners[r]], A[i + 1, k + r] = grips[r], 1.0
+            i += 2
+            continue
+        lower[i] = ends[r]
+        for c in range(rows.shape[1]):
+            lower[i] -= rows[r, c] * free_velocity[c]
+        for c in range(k + m):
+            A[i, c] = gram[k + r, c]
+        if not may_open[r]:
+            upper[i] = lower[i]
+        i += 1
+    for f in range(s):
+        lower[i] = fence_ends[f]
+        for c in range(rows.shape[1]):
+            lower[i] -= fences[f, c] * free_velocity[c]
+            if fences[f, c] != 0.0:
+                for e in range(k + m):
+                    A[i, e] += fences[f, c] * response[c, e]
+        A[i, k + m + f] = 1.0
+        i += 1
+    return A, lower, upper, low, high
+
+
+@kernel
+def scaled_programme(
+    H: FloatArray,
+    g: FloatArray,
+    A: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    rounding: float,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray, FloatArray]:
+    """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
+    n, r = g.size, A.shape[0]
+    units, slope = np.empty(n), np.empty(n)
+    for i in range(n):
+        units[i] = 1.0 / sqrt(max(H[i, i], 1e-300))
+        slope[i] = g[i] * units[i]
+    scaled, rows = np.empty((n, n)), np.empty((r, n))
+    for i in range(n):
+        for j in range(i + 1):
+            scaled[i, j] = 0.5 * (H[i, j] + H[j, i]) * units[i] * units[j]
+            scaled[j, i] = scaled[i, j]
+        scaled[i, i] += rounding
+    least, most, sense = np.empty(n + r), np.empty(n + r), np.zeros(n + r, dtype=np.int32)
+    for i in range(n):
+        least[i] = max(low[i] / units[i], -NO_BOUND)
+        most[i] = min(high[i] / units[i], NO_BOUND)
+    for i in range(r):
+        total = 0.0
+        for j in range(n):
+            rows[i, j] = A[i, j] * units[j]
+            total += rows[i, j] * rows[i, j]
+        length = sqrt(total) if total > 0.0 else 1.0
+        for j in range(n):
+            rows[i, j] /= length
+        least[n + i] = max(lower[i] / length, -NO_BOUND)
+        most[n + i] = min(upper[i] / length, NO_BOUND)
+    for i in range(n + r):
+        if least[i] == most[i]:
+            sense[i] = EQUALITY
+    return scaled, slope, rows, most, least, sense, units
