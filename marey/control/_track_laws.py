@@ -88,10 +88,9 @@ class Instant:
         return point - self.sway.capture(self.frame)
 
 
-def pulled(
-    h: float, per_s: float, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
-) -> FloatArray:
-    """Velocity after a step from the present one, the wanted one, that of the next frame, and the way to go."""
+def pulled(pace: Pace, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray) -> FloatArray:
+    """Velocity after a step, from the present one, the wanted one, that of the next frame, and the way to go."""
+    h, per_s = pace
     return now + (then - wanted) + h * (2.0 * per_s * (wanted - now) + per_s**2 * error)
 
 
