@@ -15,11 +15,16 @@ RUNNING, DONE, FULL = 0, 1, 2  # what a run of the search returns
 STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entries of Memory.counts
 KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
 X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
-KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)  # Goals.rows()
+KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)
+SLACK = 12  # the last of Goals.rows()
 HEADING_TOL: Final = 0.26  # [rad] 15 degrees
 BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
+MOST_STEP_M: Final = 0.03  # [m] by which a step gives way so that a pick stands where it shall
+MOST_STEP_RAD: Final = 0.052  # [rad] and turns
+MOST_TURN_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PIN: Final = np.full((1, 2), np.nan)
+NO_SLACK: Final = np.zeros(1)
 NO_TURNS: Final = np.zeros((0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
 
@@ -64,9 +69,10 @@ class Goals(NamedTuple):
     rise: FloatArray  # (L,) [m] least rise of a jump
     stop: BoolArray  # (L,) whether it is met standing only
     pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
+    slack: FloatArray = NO_SLACK  # (L,) [m] by which footsteps may move hand and root to where a pick has them
 
     def rows(self) -> FloatArray:
-        """One row for each ``(L, 12)``, see KIND and following."""
+        """One row for each ``(L, 13)``, see KIND and following."""
         columns = (
             self.kind,
             *self.place.T,
@@ -77,6 +83,7 @@ class Goals(NamedTuple):
             self.rise,
             self.stop,
             *np.broadcast_to(self.pin, (len(self.kind), 2)).T,
+            np.broadcast_to(self.slack, len(self.kind)),
         )
         return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 
