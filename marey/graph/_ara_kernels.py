@@ -31,6 +31,7 @@ from marey.graph._ara import (
     PICK,
     REACH,
     RUNNING,
+    SLACK,
     SLOT,
     STATES,
     STATUS,
@@ -58,6 +59,7 @@ from marey.graph._ara_world_kernels import (
     wrapped,
 )
 from marey.graph._heap_kernels import pop, push
+from marey.graph._move_kernels import moved_pick
 
 CELLS = np.array([0.1, 0.05, 0.02])  # [m] places in one cell are the same place: on the way, near a pick, a tight one
 TURNS = np.array([60, 120, 360])  # directions that are told apart there
@@ -84,6 +86,8 @@ def fineness(wish: FloatArray, x: float, z: float) -> int:
     """Which of the cells are used at a place: finer ones near a pick, the finest where it has little tolerance."""
     dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
     if wish[HANDS] == 0.0 or dx * dx + dz * dz > FINE_REACH**2:
+        return 0
+    if wish[SLACK] > 0.0:
         return 0
     return 1 if wish[TOLERANCE] > TIGHT else 2
 
@@ -195,7 +199,14 @@ def expand(
             continue
         rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
         if wish[KIND] == PICK:
-            hit = is_picked(wish, event, hand, t, nx, nz, nc, ns, rx, rz)
+            if wish[SLACK] > 0.0:
+                after[0], after[1], after[2] = nx, nz, nyaw
+                hit = moved_pick(roads, world, grid, wish, memory, s, e, after)
+                nx, nz, nyaw = after[0], after[1], after[2]
+                nc, ns = np.cos(nyaw), np.sin(nyaw)
+                rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
+            else:
+                hit = is_picked(wish, event, hand, t, nx, nz, nc, ns, rx, rz)
         elif wish[KIND] == JUMP:
             hit = is_jumped(wish, flight, path, e, x, z, c, si)
             hit = hit and (np.isnan(wish[HEADING]) or is_crossed(wish, x, z, nx, nz))

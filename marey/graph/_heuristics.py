@@ -19,6 +19,7 @@ HEURISTICS: Final = ("euclid", "2d", "graph", "combined", "cycle", "unrepaired")
 SHARES: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
 ZIGZAG: Final = float(np.sqrt(2.0))  # [-] slope of an interpolant of values that differ by their distance at most
 TURN_BINS: Final = 60  # directions that a bound tells apart
+MOVED_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
 PICKS: Final = (1, 2)
@@ -100,6 +101,9 @@ def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> f
     """How far [m] the root can be from a constraint when an edge has met it."""
     if not meets.any() or goals.kind[layer] not in (PICK, JUMP, STEP):
         return float(goals.tolerance[layer])
+    slack = float(np.broadcast_to(goals.slack, len(goals.kind))[layer])
+    if is_pin(goals, layer):
+        return float(goals.tolerance[layer]) + slack
     t = roads.target[meets]
     if goals.kind[layer] == STEP:
         own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
@@ -110,7 +114,18 @@ def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> f
         c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
         end = delta[:, :2] + np.stack([c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1)
         own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
-    return float(goals.tolerance[layer] + own.max())
+    return float(goals.tolerance[layer] + slack + own.max())
+
+
+def is_pin(goals: Goals, layer: int) -> bool:
+    """Whether a constraint has a place for the root."""
+    return bool(np.isfinite(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer, 0]))
+
+
+def spared(goals: Goals) -> FloatArray:
+    """By how much ``(L,)`` [m] the way left may fall when a constraint is met by moving footsteps."""
+    slack = np.broadcast_to(goals.slack, len(goals.kind))
+    return np.where(slack > 0.0, stretched(slack), 0.0)
 
 
 class Layers(NamedTuple):
@@ -128,9 +143,11 @@ def lay_out(roads: Roads, goals: Goals, ground: Ground) -> Layers:
     meets = tuple(meeting_edges(roads, goals, layer) for layer in range(count))
     reach = tuple(meeting_reach(roads, goals, layer, meets[layer]) for layer in range(count))
     distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
-    rest = np.zeros(ground.free.shape)
+    rest, slack = np.zeros(ground.free.shape), spared(goals)
     for layer in range(count - 1, -1, -1):
-        disk = ground.disk(goals.place[layer][[0, 2]], reach[layer] + REACH_CELLS * CELL_M) & ground.wide
+        centre = goals.pin[layer] if is_pin(goals, layer) else goals.place[layer][[0, 2]]
+        disk = ground.disk(centre, reach[layer] + REACH_CELLS * CELL_M) & ground.wide
+        rest = np.maximum(rest - slack[layer], 0.0)  # where a move has met it, there is so much less left
         nearest[layer] = float(rest[disk].min(initial=np.inf))
         rest = np.maximum(ground.distances(np.where(disk, rest, np.inf)), rest)  # what is left after it is left before
         distance[layer] = rest
@@ -169,9 +186,9 @@ def bounds(
     count, states = len(goals.kind), len(roads.first) - 1
     flat = np.zeros((count, states))
     if name == "euclid":
-        return np.repeat(_straight(ground, goals)[None], count, axis=0), Terms(np.array([rates.edge]), flat[None])
+        return _repeated(_straight(ground, goals), goals), Terms(np.array([rates.edge]), flat[None])
     if name == "2d":
-        return np.repeat(layers.distance[-1:], count, axis=0), Terms(np.array([rates.edge]), flat[None])
+        return _repeated(layers.distance[-1], goals), Terms(np.array([rates.edge]), flat[None])
     if name == "cycle":
         return layers.distance, _cycle_terms(roads, rates, layers, final)
     if name == "graph":
@@ -179,6 +196,12 @@ def bounds(
     rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
     ahead = _dearest(roads, rates, goals, layers, rest)
     return layers.distance, Terms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
+
+
+def _repeated(distance: FloatArray, goals: Goals) -> FloatArray:
+    """One distance for all layers ``(L, H, W)`` [m], less what moves of footsteps may save on the way."""
+    left = np.cumsum(spared(goals)[::-1])[::-1]
+    return np.maximum(distance[None] - left[:, None, None], 0.0)
 
 
 def _dearest(roads: Roads, rates: Rates, goals: Goals, layers: Layers, rest: FloatArray) -> FloatArray:
@@ -254,9 +277,16 @@ def with_turns(roads: Roads, rates: Rates, goals: Goals, layers: Layers, terms: 
     after, turned = np.zeros(states * TURN_BINS), np.empty((len(goals.kind), states, TURN_BINS))
     for layer in range(len(goals.kind) - 1, -1, -1):
         meets = layers.meets[layer][edge] & _is_facing(roads, goals, layer, edge, end)
+        after = _turned_a_little(after) if spared(goals)[layer] > 0.0 else after
         after, _ = potentials(first, target, cost, meets, rates.apart[edge], after, MAX_SWEEPS)
         turned[layer] = after.reshape(states, TURN_BINS)
     return terms._replace(turned=turned)
+
+
+def _turned_a_little(after: FloatArray) -> FloatArray:
+    """The least of some bins of directions: moved footsteps may end in the neighbours of a bin."""
+    bins = after.reshape(-1, TURN_BINS)
+    return np.minimum.reduce([np.roll(bins, step, axis=1) for step in range(-MOVED_BINS, MOVED_BINS + 1)]).ravel()
 
 
 def _is_facing(roads: Roads, goals: Goals, layer: int, edge: IntArray, end: IntArray) -> BoolArray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from marey.base import InputError
+from marey.base import InputError, UnknownNameError
 from marey.graph._ara import Memory, clear
 from marey.graph._graph import MotionGraph
 from marey.graph._search_fallback import Detours
@@ -24,7 +24,9 @@ __all__ = ["EPSILONS", "SearchResult", "Solution", "Step", "search_graph"]
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
 SINGLE_SHARE: Final = 0.5  # of the budget that may be spent before blends are looked at
-CALM_SHARE: Final = 0.5  # and before jumps are allowed where nothing asks for them, if no way was found without
+SLACK_M: Final = 0.08  # by which footsteps may bring hand and root of a pick to where they shall be
+METHODS: Final = ("moved", "img_ara")
+CALM_SHARE: Final = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
 
 
 def search_graph(
@@ -43,6 +45,7 @@ def search_graph(
     until: int | None = None,
     fallback: bool = True,
     calm: bool = True,
+    method: str = "moved",
 ) -> SearchResult:
     """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
 
@@ -63,13 +66,22 @@ def search_graph(
         calm: jump and pick up only where a constraint asks for it, unless there is no such way; bounds are then those
             of the graph without other jumps and picks.
         fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
+        method: "moved": footsteps before a pick give way by some centimetres, each by 3 cm and 3 degrees at most, so
+            that the hand is over its object and a pinned root at its pin; the world is looked at again with these
+            steps. "img_ara": steps are as long as captured and blended ones, as in [Safonova2006]_.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
+        UnknownNameError: there is no such method.
     """
     schedule = _checked(k, epsilon)
     is_blended = k == 2 and _has_events(sketch)
-    ask = _Question(graph, sketch, schedule, heuristic, pick_tolerance_m, until, is_blended, few, fallback, on_solution)
+    if method not in METHODS:
+        raise UnknownNameError("method", method, "the search", METHODS)
+    slack_m = SLACK_M if method == "moved" else 0.0
+    ask = _Question(
+        graph, sketch, schedule, heuristic, pick_tolerance_m, slack_m, until, is_blended, few, fallback, on_solution
+    )
     ask.make_ready(calm)  # what is made once for a graph is not charged to the budget
     clock = Clock(time.perf_counter(), budget_s, cancel)
     with borrowed_memory(max_states) as memory:
@@ -91,6 +103,7 @@ class _Question:
     schedule: tuple[float, ...]
     heuristic: str
     pick_tolerance_m: float | None
+    slack_m: float
     until: int | None
     is_blended: bool
     few: bool
@@ -121,7 +134,7 @@ class _Question:
                 few=self.few,
                 looks=looks,
                 before=before,
-                patience=patience,
+                patience=patience.part(SINGLE_SHARE) if self.is_blended else patience,
                 stage_share=1.0 if self.is_blended else STAGE_SHARE,  # as much time as without blends
             )
             run.go(self.schedule)
@@ -132,7 +145,7 @@ class _Question:
 
     def _problem(self, k: int, calm: bool) -> Problem | Failure:
         made = ready(self.graph, k, calm=calm)
-        return Problem.of(made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until)
+        return Problem.of(made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, self.slack_m)
 
     def _blended(self, memory: Memory, clock: Clock, patience: Clock, single: Run | None, calm: bool) -> Run | Failure:
         problem = self._problem(2, calm)

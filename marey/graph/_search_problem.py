@@ -78,10 +78,11 @@ class Problem:
         heuristic: str,
         pick_tolerance_m: float | None = None,
         until: int | None = None,
+        slack_m: float = 0.0,
     ) -> Problem | Failure:
         """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
         roads, ground = made.roads, Ground.of(sketch)
-        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m)[:until]
+        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m)[:until]
         goals = as_goals(wishes)
         failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
         if failure is not None:
@@ -171,12 +172,27 @@ class Way(NamedTuple):
     cost: float
 
     @classmethod
-    def of(cls, made: Ready, memory: Memory) -> Way:
-        """The cheapest way that a search has found."""
+    def of(cls, made: Ready, memory: Memory, wishes: Sequence[Wish]) -> Way:
+        """The cheapest way that a search has found, with the footsteps moved that its picks need."""
         chain = memory.chain()
         rows = memory.whole[chain]
         places = memory.real[chain][:, : YAW + 1]
-        return cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
+        way = cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
+        return way._moved(wishes)
+
+    def _moved(self, wishes: Sequence[Wish]) -> Way:
+        """The same with the steps before picks moved, as the search has seen that they can be."""
+        from marey.graph._move_kernels import moved_steps
+
+        places, first = self.places.copy(), 0
+        for wish, step in zip(wishes, self.met_at, strict=True):
+            last = step + 1
+            if wish.slack_m > 0.0 and self.edges[step] < len(self.made.roads.delta):
+                end = composed(places[step], self.made.roads.delta[self.edges[step]])
+                target = places[last].copy()
+                places[first : last + 1] = moved_steps(np.vstack([places[first:last], end]), target)
+            first = last
+        return self._replace(places=places)
 
     def without(self, final: FloatArray) -> Way:
         """The same without the cost that was put on its end, if any was."""
@@ -216,7 +232,7 @@ class Way(NamedTuple):
         return tuple(steps)
 
     def errors(self, wishes: tuple[Wish, ...]) -> tuple[float, ...]:
-        """Distance [m] at which each constraint was met: of the hand for picks, else of the root."""
+        """Distance [m] at which each constraint was met: of the hand for picks and of a pinned root, else of the root."""
         roads = self.made.roads
         found: list[float] = []
         for wish, step in zip(wishes, self.met_at, strict=True):
@@ -224,5 +240,7 @@ class Way(NamedTuple):
             hand = roads.hand[node] if wish.kind == PICK else np.array([roads.root[node, 0], 0.0, roads.root[node, 1]])
             at = composed(place, np.array([hand[0], hand[2], 0.0]))
             rise = hand[1] - wish.place[1] if wish.kind == PICK else 0.0
-            found.append(float(np.linalg.norm([at[0] - wish.place[0], rise, at[1] - wish.place[2]])))
+            away = float(np.linalg.norm([at[0] - wish.place[0], rise, at[1] - wish.place[2]]))
+            off = np.linalg.norm(composed(place, roads.root[node])[:2] - wish.pin)
+            found.append(away if np.isnan(off) else max(away, float(off)))
         return tuple(found)

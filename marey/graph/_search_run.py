@@ -60,7 +60,7 @@ def compile_kernels() -> None:
     grid_distances(bits, np.zeros((2, 2)), STEPS)
     potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
     kernels.begin(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
-    kernels.search(roads, world, np.zeros((1, 12)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4)
+    kernels.search(roads, world, np.zeros((1, 13)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4)
     kernels.reopen(memory, 1.0)
     kernels.least_waiting(memory.whole, memory.real, memory.num_states)
 
@@ -142,7 +142,7 @@ class Run:
             self._add_up()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = Way.of(stage.made, self.memory).without(stage.terms.final)
+            way = Way.of(stage.made, self.memory, stage.wishes).without(stage.terms.final)
             whole = way if whole is None else whole.then(way)
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
@@ -249,7 +249,7 @@ class Run:
     def _take(self, epsilon: float, *, is_settled: bool) -> None:
         """Keep what was found, with the bound that is proved."""
         if self.memory.goal_cost < self.cost:
-            self.best = Way.of(self.problem.made, self.memory)
+            self.best = Way.of(self.problem.made, self.memory, self.problem.wishes)
         if self.best is None:
             return
         least = min(self._least(), self.cost)

@@ -359,7 +359,7 @@ def test_safonova_a10_what_is_impossible_is_told_at_once(walker):
 
 
 def test_safonova_a10_an_impossible_tolerance_gives_no_way(walker):
-    found = search_graph(walker, picking(), k=1, pick_tolerance_m=1e-7, budget_s=0.5)
+    found = search_graph(walker, picking(), k=1, pick_tolerance_m=1e-7, budget_s=0.5, method="img_ara")
     assert found.status in ("EXHAUSTED", "TIMEOUT", "MEMORY")
     assert not found.is_solved
 

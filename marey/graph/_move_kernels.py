@@ -1,0 +1,244 @@
+"""Compiled moves of footsteps: the steps of an approach give way by some centimetres, so that its end is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.graph._ara import (
+    EDGE,
+    EMPTY,
+    GOAL_X,
+    GOAL_Y,
+    GOAL_Z,
+    HANDS,
+    MET,
+    MOST_STEP_M,
+    MOST_STEP_RAD,
+    MOST_TURN_RAD,
+    NODE,
+    PARENT,
+    PIN_X,
+    PIN_Z,
+    SLACK,
+    TOLERANCE,
+    YAW,
+    Memory,
+    Roads,
+    World2D,
+    X,
+    Z,
+)
+from marey.graph._ara_world_kernels import can_stand, is_way_free, wrapped
+
+LENGTH = MOST_STEP_M / MOST_STEP_RAD  # [m] a turn of a step counts as a move by it at this distance
+SHORTEST = 0.05  # [m] an approach that is shorter has no steps
+
+
+@kernel
+def carried(place: FloatArray, x: float, z: float) -> tuple[float, float]:
+    """A point of the frame of an anchor, in the world."""
+    c, s = np.cos(place[2]), np.sin(place[2])
+    return place[0] + c * x + s * z, place[1] - s * x + c * z
+
+
+@kernel
+def step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
+    r"""What each step gives way by ``(n, 3)`` [m], [rad] so that the last of ``places`` comes to ``target``.
+
+    All from step i on moves by :math:`d_i` and turns by :math:`\theta_i` about its foot. To first order that carries
+    the last place by :math:`\sum_i d_i + \theta_i a_i` with :math:`a_i` the last place seen from step i, turned by a
+    right angle, and turns it by :math:`\sum_i \theta_i`. Of all such changes this is the one with the least
+    :math:`\sum_i (|d_i|^2 + L^2 \theta_i^2) / w_i`; :math:`w_i` is how long step i is: what does not step stays.
+    """
+    n = len(places)
+    w, a = np.zeros(n), np.zeros((n, 2))
+    for i in range(1, n):
+        w[i] = np.hypot(places[i, 0] - places[i - 1, 0], places[i, 1] - places[i - 1, 1])
+        a[i, 0], a[i, 1] = places[n - 1, 1] - places[i, 1], places[i, 0] - places[n - 1, 0]
+    w /= max(w.sum(), 1e-9)
+    mx, mz, xx, xz, zz = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        mx, mz = mx + w[i] * a[i, 0], mz + w[i] * a[i, 1]
+        xx, xz, zz = xx + w[i] * a[i, 0] ** 2, xz + w[i] * a[i, 0] * a[i, 1], zz + w[i] * a[i, 1] ** 2
+    turn = wrapped(target[2] - places[n - 1, 2])
+    p, q, r = 1.0 + (xx - mx * mx) / LENGTH**2, (xz - mx * mz) / LENGTH**2, 1.0 + (zz - mz * mz) / LENGTH**2
+    bx, bz = target[0] - places[n - 1, 0] - mx * turn, target[1] - places[n - 1, 1] - mz * turn
+    ux, uz = (r * bx - q * bz) / (p * r - q * q), (p * bz - q * bx) / (p * r - q * q)
+    changes = np.zeros((n, 3))
+    for i in range(n):
+        lever = (a[i, 0] - mx) * ux + (a[i, 1] - mz) * uz
+        changes[i, 0], changes[i, 1], changes[i, 2] = w[i] * ux, w[i] * uz, w[i] * (turn + lever / LENGTH**2)
+    return changes
+
+
+@kernel
+def with_changes(places: FloatArray, changes: FloatArray) -> FloatArray:
+    """Places of steps that give way, each carried by those before it."""
+    moved = places.copy()
+    turn = 0.0
+    for i in range(1, len(places)):
+        c, s = np.cos(turn), np.sin(turn)
+        dx, dz = places[i, 0] - places[i - 1, 0], places[i, 1] - places[i - 1, 1]
+        moved[i, 0] = moved[i - 1, 0] + c * dx + s * dz + changes[i, 0]
+        moved[i, 1] = moved[i - 1, 1] - s * dx + c * dz + changes[i, 1]
+        turn += changes[i, 2]
+        moved[i, 2] = wrapped(places[i, 2] + turn)
+    return moved
+
+
+@kernel
+def share_within_bounds(changes: FloatArray) -> float:
+    """Which part of some changes is no more than a step may give way by."""
+    most = 1.0
+    for i in range(len(changes)):
+        most = max(most, np.hypot(changes[i, 0], changes[i, 1]) / MOST_STEP_M, abs(changes[i, 2]) / MOST_STEP_RAD)
+    return 1.0 / most
+
+
+@kernel
+def moved_steps(places: FloatArray, target: FloatArray) -> FloatArray:
+    """Places ``(n, 3)`` with the first as it is and the last at ``target``; turns are small, so three rounds do."""
+    moved = places
+    for _ in range(3):
+        moved = with_changes(moved, step_changes(moved, target))
+    moved[-1, 0], moved[-1, 1], moved[-1, 2] = target[0], target[1], target[2]
+    return moved
+
+
+@kernel
+def ideal_place(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> FloatArray:
+    """Anchor (3,) at which the hand is over its object and the root at its pin; what is left is shared by both."""
+    hx, hz = carried(place, hand[0], hand[2])
+    goal, turn = place.copy(), 0.0
+    tx, tz = wish[GOAL_X], wish[GOAL_Z]
+    if np.isfinite(wish[PIN_X]):
+        rx, rz = carried(place, root[0], root[1])
+        wx, wz = tx - wish[PIN_X], tz - wish[PIN_Z]
+        own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
+        turn = wrapped(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
+        room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
+        part = min(max(0.5 * (own - wanted), -room), room)
+        tx, tz = tx + part * wx / wanted, tz + part * wz / wanted
+    goal[2] = wrapped(place[2] + turn)
+    at_x, at_z = carried(goal, hand[0], hand[2])
+    goal[0], goal[1] = goal[0] + tx - at_x, goal[1] + tz - at_z
+    return goal
+
+
+@kernel
+def pick_errors(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> tuple[float, float]:
+    """Distance [m] of the hand from its object, and of the root from its pin, if it has one."""
+    hx, hz = carried(place, hand[0], hand[2])
+    away = np.sqrt((hx - wish[GOAL_X]) ** 2 + (hand[1] - wish[GOAL_Y]) ** 2 + (hz - wish[GOAL_Z]) ** 2)
+    if np.isnan(wish[PIN_X]):
+        return away, 0.0
+    rx, rz = carried(place, root[0], root[1])
+    return away, np.hypot(rx - wish[PIN_X], rz - wish[PIN_Z])
+
+
+@kernel
+def may_be_picked(wish: FloatArray, event: int, hand: FloatArray, root: FloatArray, place: FloatArray) -> bool:
+    """Whether a state at an anchor is so near to a pick that footsteps could make it one."""
+    if not (event == 1 or event == 2) or (int(wish[HANDS]) & event) == 0:
+        return False
+    if abs(hand[1] - wish[GOAL_Y]) > wish[TOLERANCE]:
+        return False
+    hx, hz = carried(place, hand[0], hand[2])
+    near = (wish[TOLERANCE] + wish[SLACK]) ** 2
+    if (hx - wish[GOAL_X]) ** 2 + (hz - wish[GOAL_Z]) ** 2 > near:
+        return False
+    rx, rz = carried(place, root[0], root[1])
+    return np.isnan(wish[PIN_X]) or (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 <= near
+
+
+@kernel
+def approach(whole: IntArray, real: FloatArray, s: int) -> tuple[IntArray, FloatArray]:
+    """Search states since the last constraint was met, up to one, and their anchors with room for one more."""
+    count, at = 1, s
+    while whole[at, PARENT] != EMPTY and whole[whole[at, PARENT], MET] == whole[s, MET]:
+        at = whole[at, PARENT]
+        count += 1
+    states, places = np.empty(count, dtype=np.int64), np.empty((count + 1, 3))
+    at = s
+    for i in range(count - 1, -1, -1):
+        states[i] = at
+        places[i, 0], places[i, 1], places[i, 2] = real[at, X], real[at, Z], real[at, YAW]
+        at = whole[at, PARENT]
+    return states, places
+
+
+@kernel
+def is_walkable(
+    roads: Roads, free: BoolArray, firm: BoolArray, grid: FloatArray, nodes: IntArray, edges: IntArray,
+    places: FloatArray,
+) -> bool:  # fmt: skip
+    """Whether all steps but the first stand on firm ground, and the root keeps to where it may be."""
+    for i in range(1, len(places)):
+        if edges[i] >= len(roads.path):
+            return False
+        c, s = np.cos(places[i, 2]), np.sin(places[i, 2])
+        if not can_stand(roads.feet, firm, grid, nodes[i], places[i, 0], places[i, 1], c, s):
+            return False
+        c, s = np.cos(places[i - 1, 2]), np.sin(places[i - 1, 2])
+        if not is_way_free(roads.path, free, grid, edges[i], places[i - 1, 0], places[i - 1, 1], c, s):
+            return False
+    return True
+
+
+@kernel
+def moved_pick(
+    roads: Roads, world: World2D, grid: FloatArray, wish: FloatArray, memory: Memory, s: int, e: int, place: FloatArray
+) -> bool:
+    """Whether an edge from a search state ends in a pick, once footsteps since the last constraint have given way.
+
+    Args:
+        roads: the graph.
+        world: of the sketch.
+        grid: of its cells.
+        wish: what is to be picked up.
+        memory: of the search.
+        s: search state.
+        e: edge from it.
+        place: (3,) where the edge ends; where it ends after the move, if true is returned.
+    """
+    t, whole = roads.target[e], memory.whole
+    hand, root = roads.hand[t], roads.root[t]
+    if not may_be_picked(wish, roads.event[t], hand, root, place):
+        return False
+    states, places = approach(whole, memory.real, s)
+    n = len(states)
+    places[n, 0], places[n, 1], places[n, 2] = place[0], place[1], place[2]
+    length = 0.0
+    for i in range(n):
+        length += np.hypot(places[i + 1, 0] - places[i, 0], places[i + 1, 1] - places[i, 1])
+    if length > SHORTEST:
+        ideal = ideal_place(wish, hand, root, place)
+        ax, az = carried(place, root[0], root[1])
+        bx, bz = carried(ideal, root[0], root[1])
+        part = share_within_bounds(step_changes(places, ideal))
+        part = min(part, 0.99 * wish[SLACK] / max(np.hypot(bx - ax, bz - az), 1e-9))
+        part = min(part, MOST_TURN_RAD / max(abs(wrapped(ideal[2] - place[2])), 1e-9))
+        goal = place + part * (ideal - place)
+        goal[2] = wrapped(place[2] + part * wrapped(ideal[2] - place[2]))
+        if is_good_end(wish, hand, root, place, goal):
+            nodes, edges = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+            for i in range(n):
+                nodes[i], edges[i] = whole[states[i], NODE], whole[states[i], EDGE]
+            nodes[n], edges[n] = t, e
+            if is_walkable(roads, world.free, world.stand, grid, nodes, edges, moved_steps(places, goal)):
+                place[0], place[1], place[2] = goal[0], goal[1], goal[2]
+                return True
+    away, off = pick_errors(wish, hand, root, place)
+    return away <= wish[TOLERANCE] and off <= wish[TOLERANCE]
+
+
+@kernel
+def is_good_end(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray, goal: FloatArray) -> bool:
+    """Whether hand and root are within the tolerance at an anchor, and the root moved no farther than it may."""
+    away, off = pick_errors(wish, hand, root, goal)
+    if away > wish[TOLERANCE] or off > wish[TOLERANCE]:
+        return False
+    ax, az = carried(place, root[0], root[1])
+    bx, bz = carried(goal, root[0], root[1])
+    return (ax - bx) ** 2 + (az - bz) ** 2 <= wish[SLACK] ** 2
