@@ -20,6 +20,10 @@ MIN_FRAMES: Final = 3  # an acceleration needs three
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
+_STATES: Final = ("coordinates", "velocities", "com", "momenta", "rates")
+_ARRAYS: Final = (*_STATES, "corners", "soles", "sole_rates", "foot_turns", "foot_rates")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Soles:
     """Corners of both soles, as points that ride on the ankles."""
@@ -51,7 +55,7 @@ class Reference:
     down: BoolArray  # (F, 2) feet on the ground, left and right
 
     def __post_init__(self) -> None:
-        for name in self.__slots__[1:-1]:
+        for name in _ARRAYS:
             object.__setattr__(self, name, frozen(getattr(self, name), name=name))
         object.__setattr__(self, "down", frozen_bools(self.down, None, 2, name="down"))
 

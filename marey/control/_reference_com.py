@@ -87,7 +87,7 @@ def _nearest_on_line(hull: FloatArray, place: FloatArray) -> FloatArray:
 
 def _pendulum_path(pressure: FloatArray, level: FloatArray, step: float) -> FloatArray:
     """Solve the pendulum for its path ``(F, 2)``; ``step`` is the frequency times the time between frames."""
-    from scipy.linalg import solve_banded
+    from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
 
     count, k = len(pressure), 1.0 / step**2
     bands = np.zeros((3, count))
@@ -95,7 +95,7 @@ def _pendulum_path(pressure: FloatArray, level: FloatArray, step: float) -> Floa
     bands[1, [0, -1]] = 1.0
     known = np.array(pressure)
     known[[0, -1]] = level[[0, -1]]
-    return solve_banded((1, 1), bands, known)
+    return np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
 
 
 def _rates(path: FloatArray, dt: float) -> FloatArray:

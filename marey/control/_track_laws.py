@@ -173,12 +173,11 @@ def foot_rows(at: Instant, side: int, anchor: FloatArray | None, to_landing_s: f
         flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, np.array([0.0, 1.0, 0.0]), None) @ sole.T)
         turn = pulled((h, w.foot_per_s), spin, still, still, (frame.inverse() @ flat).log())
     else:
-        goal = r.soles[at.frame, side] + _step(at, to_landing_s)
-        shift = pulled(
-            h, w.foot_per_s, now, r.sole_rates[at.frame, side], r.sole_rates[at.following, side], goal - place
-        )
-        aim = (frame.inverse() @ SO3(r.foot_turns[at.frame, side])).log()
-        turn = pulled((h, w.foot_per_s), spin, r.foot_rates[at.frame, side], r.foot_rates[at.following, side], aim)
+        i, j = (at.frame, side), (at.following, side)
+        away = r.soles[i] + _step(at, to_landing_s) - place
+        shift = pulled((h, w.foot_per_s), now, r.sole_rates[i], r.sole_rates[j], away)
+        aim = (frame.inverse() @ SO3(r.foot_turns[i])).log()
+        turn = pulled((h, w.foot_per_s), spin, r.foot_rates[i], r.foot_rates[j], aim)
     matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
     target = np.concatenate([shift, SOLE_ARM_M * turn])
     return RowsTask(matrix, target, weight=w.swing if anchor is None else w.stance)
