@@ -107,19 +107,19 @@ def _stepping(motion: Motion, down: BoolArray, heading_rad: float) -> tuple[Moti
     flags = np.stack([_one_stance(down[:, s]) for s in range(2)], axis=1)
     targets, held = np.empty((2, len(motion), 3)), list[SO3]()
     for s, ankle in enumerate(ankles):
-        flat, under = _flat_foot(skeleton, s, turns[down[:, s], ankle])
+        flat, under = flat_foot(skeleton, s, turns[down[:, s], ankle])
         spot = origins[down[:, s], ankle].mean(axis=0)
         spot = spot + (middle - (spot + under) @ ahead) * ahead
         targets[s] = spot
         targets[s, :, 1] = _lifts(origins[:, ankle, 1], flags[:, s]) - under[1]
         held.append(SO3(np.broadcast_to(flat.wxyz, (len(motion), 4))))
-    result = replace(motion, root_positions=motion.root_positions + _rise(motion, targets, flags))
+    result = replace(motion, root_positions=motion.root_positions + rise(motion, targets, flags))
     for side, goals, turn in zip(SIDES, targets, held, strict=True):
         result = solve_two_bone(result, f"{side}_leg", goals, end_rotations=turn, stretch=STRETCH).motion
     return with_calm_toes(result), flags
 
 
-def _rise(motion: Motion, targets: FloatArray, flags: BoolArray) -> FloatArray:
+def rise(motion: Motion, targets: FloatArray, flags: BoolArray, upright: float = UPRIGHT) -> FloatArray:
     """How far the body comes up ``(3,)`` [m] so that the straightest standing leg is nearly straight."""
     roles, origins = role_map(motion.skeleton), motion.joint_positions()
     rises: list[float] = []
@@ -127,7 +127,7 @@ def _rise(motion: Motion, targets: FloatArray, flags: BoolArray) -> FloatArray:
         hip, knee, ankle = (origins[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
         length = np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)
         away = targets[s] - hip
-        reach = np.sqrt(np.maximum((UPRIGHT * length) ** 2 - away[:, 0] ** 2 - away[:, 2] ** 2, 0.0))
+        reach = np.sqrt(np.maximum((upright * length) ** 2 - away[:, 0] ** 2 - away[:, 2] ** 2, 0.0))
         rises.append(float((reach + away[:, 1])[flags[:, s]].min()))
     return np.array([0.0, min(rises), 0.0])
 
@@ -153,7 +153,7 @@ def _lifts(heights: FloatArray, down: BoolArray) -> FloatArray:
     return lifts
 
 
-def _flat_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
+def flat_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
     """World rotation of an ankle whose sole is level and points as in the clip, and the sole's middle under it [m]."""
     soles = soles_of(skeleton)
     corners = soles.corners[s]
