@@ -24,6 +24,8 @@ MOST_STEP_M: Final = 0.03  # [m] by which a step gives way so that a pick stands
 MOST_STEP_RAD: Final = 0.052  # [rad] and turns
 MOST_TURN_RAD: Final = 0.2  # [rad] by which all of them turn together
 NO_PIN: Final = np.full((1, 2), np.nan)
+NO_PICKS: Final = np.zeros(0, dtype=np.int64)
+NO_ENDS: Final = np.zeros((0, 3))
 NO_SLACK: Final = np.zeros(1)
 NO_TURNS: Final = np.zeros((0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
@@ -45,6 +47,8 @@ class Roads(NamedTuple):
     root: FloatArray  # (N, 3)
     feet: FloatArray  # (N, 2, 2) [m]
     stands: BoolArray  # (N,) where one may begin, stop and end
+    pick: IntArray = NO_PICKS  # (N,) to which all that a state can do leads; EMPTY: to none; (0,): not known
+    pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
 
 
 class World2D(NamedTuple):

@@ -59,7 +59,7 @@ from marey.graph._ara_world_kernels import (
     wrapped,
 )
 from marey.graph._heap_kernels import pop, push
-from marey.graph._move_kernels import moved_pick
+from marey.graph._move_kernels import is_in_vain, moved_pick
 
 CELLS = np.array([0.1, 0.05, 0.02])  # [m] places in one cell are the same place: on the way, near a pick, a tight one
 TURNS = np.array([60, 120, 360])  # directions that are told apart there
@@ -214,7 +214,7 @@ def expand(
             hit = is_crossed(wish, x, z, nx, nz)
         else:
             hit = is_reached(wish, roads.stands[t], rx, rz, nyaw + root[t, 2])
-        if apart[e] and not hit:
+        if (apart[e] and not hit) or (wish[SLACK] > 0.0 and not hit and is_in_vain(roads, wish, t, nx, nz, nyaw)):
             continue
         now = met + 1 if hit else met
         more = final[t] if now == last and len(final) > 0 else 0.0

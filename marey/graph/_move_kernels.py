@@ -153,6 +153,17 @@ def may_be_picked(wish: FloatArray, event: int, hand: FloatArray, root: FloatArr
 
 
 @kernel
+def is_in_vain(roads: Roads, wish: FloatArray, node: int, x: float, z: float, yaw: float) -> bool:
+    """Whether a state at an anchor leads to one pick only, and that one cannot be moved to where it shall be."""
+    if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
+        return False
+    pick, delta, place = roads.pick[node], roads.pick_end[node], np.array([x, z, yaw])
+    ex, ez = carried(place, delta[0], delta[1])
+    place[0], place[1], place[2] = ex, ez, wrapped(yaw + delta[2])
+    return not may_be_picked(wish, roads.event[pick], roads.hand[pick], roads.root[pick], place)
+
+
+@kernel
 def approach(whole: IntArray, real: FloatArray, s: int) -> tuple[IntArray, FloatArray]:
     """Search states since the last constraint was met, up to one, and their anchors with room for one more."""
     count, at = 1, s

@@ -24,7 +24,7 @@ __all__ = ["EPSILONS", "SearchResult", "Solution", "Step", "search_graph"]
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
 SINGLE_SHARE: Final = 0.5  # of the budget that may be spent before blends are looked at
-SLACK_M: Final = 0.08  # by which footsteps may bring hand and root of a pick to where they shall be
+SLACK_M: Final = 0.12  # by which footsteps may bring hand and root of a pick to where they shall be
 METHODS: Final = ("moved", "img_ara")
 CALM_SHARE: Final = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
 

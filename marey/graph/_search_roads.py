@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
-from marey.graph._ara import Memory, Roads, clear, new_memory
-from marey.graph._graph import GraphArrays, MotionGraph
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.graph._ara import EMPTY, Memory, Roads, clear, new_memory
+from marey.graph._graph import GraphArrays, MotionGraph, composed
 from marey.graph._heuristics import PICKS, Rates, diverse_first, measure_rates, rates_without
 from marey.graph._search_pairs import Blends, lay_out_pairs
 
@@ -20,6 +20,7 @@ CAPACITY: Final = 2_000_000  # search states
 STAND_MPS: Final = 0.35  # [m/s] where the clips have no such state, double support at most so fast will do
 MIN_STANDS: Final = 40  # and at least so many of the slowest
 CHEAP: Final = 5  # edges of a state that are kept besides those that differ
+LONGEST_LEAD: Final = 20  # edges before a pick
 KEPT: Final = 8  # graphs that are kept ready
 
 
@@ -70,9 +71,25 @@ def _nothing(roads: Roads) -> BoolArray:
 
 def _calm(made: Ready) -> Ready:
     """The same graph with all flights and picks set apart."""
-    roads = made.roads
+    roads = with_picks(made.roads)
     apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
-    return replace(made, rates=rates_without(roads, made.rates, apart), is_calm=True)
+    return replace(made, roads=roads, rates=rates_without(roads, made.rates, apart), is_calm=True)
+
+
+def with_picks(roads: Roads) -> Roads:
+    """The same, with the picks to which states lead that have but one way to go."""
+    single = np.flatnonzero(np.diff(roads.first) == 1)
+    edge = roads.first[single]
+    pick: IntArray = np.where(np.isin(roads.event, PICKS), np.arange(len(roads.event)), EMPTY)
+    end, own = np.zeros((len(pick), 3)), pick.copy()
+    for _ in range(LONGEST_LEAD):
+        after = pick[roads.target[edge]]
+        new = (pick[single] == EMPTY) & (after != EMPTY)
+        if not new.any():
+            break
+        pick[single[new]] = after[new]
+        end[single[new]] = composed(roads.delta[edge[new]], end[roads.target[edge[new]]])
+    return roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end)
 
 
 def roads_of(arrays: GraphArrays, stands: BoolArray) -> Roads:
