@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from marey.base import InputError
 from marey.dynamics import ValidityReport
 from marey.studio._film import Film
+from marey.studio._simulate import Arena
 from marey.studio._sketch import Draft
 from marey.studio._task import Task
 from marey.studio._walk import Walk
@@ -24,6 +25,7 @@ class Document:
     task: Task | None = None  # a repair or a jump whose end was not seen yet
     walk: Walk | None = None  # characters that are driven live, once there were any
     draft: Draft | None = None  # the sketch that is drawn, once there is one
+    arena: Arena | None = None  # the figure that is simulated, once there was one
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0
@@ -81,9 +83,19 @@ class Document:
         return self.walk if self.walk is not None and self.walk.is_on else None
 
     @property
+    def acting(self) -> Arena | None:
+        """The simulation, if it is on the stage instead of the clip."""
+        return self.arena if self.arena is not None and self.arena.is_on and self.live is None else None
+
+    @property
+    def running(self) -> Walk | Arena | None:
+        """What passes its own time on the stage instead of the clip, if anything."""
+        return self.live if self.live is not None else self.acting
+
+    @property
     def drawing(self) -> Draft | None:
         """The sketch, if it is on the stage instead of the clip."""
-        return self.draft if self.draft is not None and self.draft.is_open and self.live is None else None
+        return self.draft if self.draft is not None and self.draft.is_open and self.running is None else None
 
     @property
     def index(self) -> int:

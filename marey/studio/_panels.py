@@ -75,7 +75,7 @@ class TimelinePanel:
     def refresh(self, document: Document) -> None:
         """Follow the playhead; the bars change only with the clip."""
         film = document.film
-        if (document.live is not None or document.drawing is not None) != self._is_small:
+        if (document.running is not None or document.drawing is not None) != self._is_small:
             self._is_small = not self._is_small
             (self._panel.minimize if self._is_small else self._panel.expand)()
         if film is not None and (film is not self._film or document.report is not self._report):
@@ -84,7 +84,7 @@ class TimelinePanel:
             spans = () if document.report is None else document.report.spans
             self._bars.content = contact_bars(film.contact_names, film.contacts, spans)
         self._slider.value = document.index
-        is_playing = document.playing if document.live is None else document.live.is_running
+        is_playing = document.playing if document.running is None else document.running.is_running
         label = "Pause" if is_playing else "Play"
         if self._play.label != label:
             self._play.label = label

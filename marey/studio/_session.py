@@ -20,6 +20,8 @@ from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, Timel
 from marey.studio._physics import Physics
 from marey.studio._posing import Posing
 from marey.studio._shelf import Shelf, safe_name
+from marey.studio._simulate_panel import SimulatePanel
+from marey.studio._simulate_stage import SimulateStage
 from marey.studio._sketch_panel import SketchPanel
 from marey.studio._sketch_stage import SketchStage
 from marey.studio._stage import Stage
@@ -47,6 +49,7 @@ class Session:
         self._walk_stage = WalkStage(client.scene, self._clicked)
         self._sketching: SketchPanel | None = None
         self._sketch_stage: SketchStage | None = None
+        self._simulate_stage: SimulateStage | None = None
         self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
@@ -155,10 +158,13 @@ class Session:
             self._walking = WalkPanel(gui, self)
         with tabs.add_tab("Sketch"):
             self._sketching = SketchPanel(gui, self)
+        with tabs.add_tab("Simulate"):
+            simulating = SimulatePanel(gui, self)
         scene, sketching = self._client.scene, self._sketching
+        self._simulate_stage = SimulateStage(scene, simulating.grabbed)
         self._sketch_stage = SketchStage(scene, sketching.click_item, sketching.drag)
         scene.on_click(modifier="cmd/ctrl")(sketching.click_ground)
-        self._panels = (*play, TimelinePanel(gui, self), self._physics, self._walking, sketching)
+        self._panels = (*play, TimelinePanel(gui, self), self._physics, self._walking, sketching, simulating)
 
     def _open(self, label: str) -> None:
         try:
@@ -171,6 +177,8 @@ class Session:
             self.document.walk.is_on = False
         if self.document.draft is not None:
             self.document.draft.is_open = False
+        if self.document.arena is not None:
+            self.document.arena.is_on = False
         if self._posing is not None:
             self._posing.desk = None
         self._stage.load(film)
@@ -183,17 +191,17 @@ class Session:
         self.open_motion(path.name, load(path))
 
     def _step(self, frames: int) -> None:
-        if self.document.live is not None:
-            if frames > 0:  # a walk does not go back
-                self.document.live.single_step()
+        if self.document.running is not None:
+            if frames > 0:  # neither a walk nor a simulation goes back
+                self.document.running.single_step()
             return
         self.document.playing = False
         self.document.seek(self.document.index + frames)
 
     def _toggle(self) -> None:
         document = self.document
-        if document.live is not None:
-            document.live.is_running = not document.live.is_running
+        if document.running is not None:
+            document.running.is_running = not document.running.is_running
             return
         at_end = document.film is not None and document.index >= document.film.num_frames - 1
         if not document.playing and at_end:
@@ -213,7 +221,7 @@ class Session:
             self._refresh()  # also after an edit that was refused: the page goes back to what is
 
     def _tick(self, seconds: float) -> None:
-        passing = self.document if self.document.live is None else self.document.live
+        passing = self.document if self.document.running is None else self.document.running
         passing.advance(seconds)
         self._refresh()
 
@@ -229,8 +237,8 @@ class Session:
             if self._posing is not None:
                 self._posing.refresh()
         self._client.flush()
-        walk = self.document.live
-        self._worker.set_ticking(self.document.playing if walk is None else walk.is_running)
+        running = self.document.running
+        self._worker.set_ticking(self.document.playing if running is None else running.is_running)
 
     def _draw(self) -> None:
         desk = None if self._posing is None else self._posing.desk
@@ -241,17 +249,40 @@ class Session:
             follows = self.document.shown["Follow"]
             self._stage.step_aside(*((walk.place(), walk.view_rad) if follows else ((0.0, 0.0), 0.0)))
             self._walk_stage.draw(walk)
+            if self._simulate_stage is not None:
+                self._simulate_stage.hide()
+                self._stage.show_ground(True)
             self._draw_sketch()
             return
         self._walk_stage.hide()
         if desk is not None and self.document.draft is not None:
             self.document.draft.is_open = False
+        if self._draws_simulation(is_posing=desk is not None):
+            return
         self._draw_sketch()
         if self.document.drawing is not None:
             self._stage.step_aside((0.0, 0.0), 0.0)
             return
         self._stage.draw(self.document, None if desk is None else desk.state.pose)
         self._forces.draw(self.document)
+
+    def _draws_simulation(self, *, is_posing: bool) -> bool:
+        """The simulation, if it is on the stage; a pose of the clip on the desk sends it away."""
+        document, stage = self.document, self._simulate_stage
+        arena = document.acting
+        if stage is None or arena is None or is_posing:
+            if document.arena is not None and is_posing:
+                document.arena.is_on = False
+            if stage is not None:
+                stage.hide()
+            self._stage.show_ground(True)
+            return False
+        middle = arena.place() if document.shown["Follow"] else (0.0, 0.0)
+        self._stage.step_aside(middle, 0.0)
+        self._stage.show_ground(arena.wish.slope_deg == 0.0)
+        stage.draw(arena, middle)
+        self._draw_sketch()
+        return True
 
     def _draw_sketch(self) -> None:
         """The sketch while it is drawn, and under the clips that were made from it."""
@@ -261,7 +292,7 @@ class Session:
             return
         if document.drawing is not None:
             stage.draw(draft, None)
-        elif document.live is None and document.label in draft.clips:
+        elif document.running is None and document.label in draft.clips:
             rate_hz = 1.0 if document.film is None else document.film.motion.rate_hz
             stage.draw(draft, document.film, draft.other(document.label), document.frame / rate_hz)
         else:

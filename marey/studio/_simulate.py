@@ -19,7 +19,7 @@ from marey.studio._simulate_hand import ROOM_M, Hand
 from marey.studio._simulate_take import Take
 from marey.studio._simulate_trace import Standing, Trace, standing
 from marey.studio._simulate_will import Will, make_will
-from marey.studio._simulate_wish import BALL_KG, BALL_M_S, PUSH_N, PUSH_S, Wish, direction, part_named
+from marey.studio._simulate_wish import BALL_KG, BALL_M_S, ON_FEET, PUSH_N, PUSH_S, Wish, direction, part_named
 from marey.studio._walker import TIMING_MEMORY, hearing, within
 
 if TYPE_CHECKING:
@@ -60,12 +60,11 @@ class Arena:
 
     def start(self, *, is_standing: bool = False) -> None:
         """Put the figure into its frame again, at rest, or into the frame in which it stands best."""
-        if is_standing:
-            self.frame = standing_frame(self.clip)
+        self.begun = standing_frame(self.clip) if is_standing else self.frame
         self.hand: Hand | None = None
         self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
         self._pushes: list[Push] = []
-        pose = self.clip[self.frame]
+        pose = self.clip[self.begun]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
         self.home = grounded(self._made(), pose, self.ground)
         self._take_over(self._made(), self.home, None)
@@ -199,7 +198,9 @@ class Arena:
         self.pulls = (*self._pull(), *forces_at(self._pushes, self._now_s, STEP_S))
         self.will.step(STEP_S, self.pulls)
         if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_M:
-            raise InputError("the figure left the room", "It is back at its start; take more damping, or smaller forces")
+            raise InputError(
+                "the figure left the room", "It is back at its start; take more damping, or smaller forces"
+            )
         self.time_s += STEP_S
         self._pushes = [push for push in self._pushes if push.start_s + push.duration_s > self._now_s]
         self.trace.note(self.time_s, self.simulator, float(self.pivot[1]))
@@ -229,10 +230,12 @@ class Arena:
             if wish.slope_deg != before.slope_deg:
                 self.pivot = self._turning_point()
             self.wish = wish
-            if wish.is_other_simulator(before):
+            if wish.will in ON_FEET and wish.will != before.will:
+                self.start(is_standing=wish.will == "balance")
+            elif wish.will != before.will or wish.is_other_simulator(before):
                 self._take_over(self._made(), self.pose, self.simulator.state.velocity)
             else:
-                self.will = make_will(self.simulator, wish, self.home)
+                self.will.hear(wish)
         except Exception:
             self.wish, self.pivot = before, pivot
             raise
@@ -256,10 +259,13 @@ class Arena:
             moving = np.zeros(simulator.num_dof)
             count = simulator.num_dof if velocity.size == simulator.num_dof else 6
             moving[:count] = velocity[:count]
-        simulator.reset(pose, velocity=moving)
+        will = make_will(simulator, self.wish, self.home, self.clip[self.begun :])
+        if moving is not None:
+            simulator.reset(pose, velocity=moving)
+            will.go_on_from(self.will)
         for ball in balls:
             simulator.throw(replace(ball, gravity=simulator.gravity))
-        self.will: Will = make_will(simulator, self.wish, self.home)
+        self.will: Will = will
         self._pushes = [_shifted(push, left_s) for push in self._pushes]
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)

@@ -41,7 +41,7 @@ class Figures:
             damping_rate=wish.damping_per_s,
             gravity=wish.gravity,
             ground=ground,
-            limits=self.limits() if wish.has_limits else None,
+            limits=self.limits() if wish.is_limited else None,
         )
 
     def space(self, modes: int) -> PoseModel:

@@ -51,11 +51,12 @@ class Hand:
         .. math:: (I + (h^2 k + h c)\,J M^{-1} J^T)\,f = k(x^* - x) - (h k + c)\,J v
         """
         J = here.point_jacobian(self.joint, self.offset)
-        mobility = J @ np.linalg.solve(here.inertia, J.T)
+        mobility: FloatArray = J @ np.linalg.solve(here.inertia, J.T)
         mass = 3.0 / float(np.trace(mobility))
-        damping = 2.0 * np.sqrt(stiffness_n_m * mass)
+        damping = 2.0 * float(np.sqrt(stiffness_n_m * mass))
         pull = stiffness_n_m * (self.target - self.place(here)) - (dt * stiffness_n_m + damping) * (J @ velocity)
-        force = np.linalg.solve(np.eye(3) + (dt**2 * stiffness_n_m + dt * damping) * mobility, pull)
+        matrix = np.eye(3) + (dt**2 * stiffness_n_m + dt * damping) * mobility
+        force = np.asarray(np.linalg.solve(matrix, pull), dtype=np.float64)
         size = float(np.linalg.norm(force))
         return force if size <= MAX_PULL_N else force * (MAX_PULL_N / size)
 

@@ -15,7 +15,7 @@ from marey.simulate import Ground
 from marey.skeleton import RoleMap
 from marey.studio._walker import within
 
-WILLS: Final = ("free", "puppet", "balance", "track")
+WILLS: Final[tuple[str, ...]] = ("free", "puppet", "balance", "track")
 RANGES: Final = {  # what the page may ask for
     "alpha": (0.0, 1.0),
     "stiffness_per_s": (0.5, 30.0),
@@ -25,7 +25,8 @@ RANGES: Final = {  # what the page may ask for
     "gravity_m_s2": (0.0, 20.0),
     "slope_deg": (-25.0, 25.0),
 }
-OF_SIMULATOR: Final = ("damping_per_s", "modes", "is_full", "gravity_m_s2", "slope_deg", "has_limits")
+OF_SIMULATOR: Final = ("damping_per_s", "modes", "is_full", "gravity_m_s2", "slope_deg", "is_limited")
+ON_FEET: Final = ("balance", "track")  # wills that begin on their feet
 FLAGS: Final = ("is_full", "is_reaching", "has_limits")
 
 
@@ -73,6 +74,11 @@ class Wish:
     def gravity(self) -> FloatArray:
         """Acceleration ``(3,)`` [m/s²]."""
         return np.array([0.0, -self.gravity_m_s2, 0.0])
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether joint limits count: a figure that controls itself keeps its pose anyway."""
+        return self.has_limits and self.will not in ON_FEET
 
     def is_other_simulator(self, before: Wish) -> bool:
         """Whether the change needs a new simulator, not only a new driver."""

@@ -160,6 +160,8 @@ class SketchPanel:
         document.playing, draft.is_open = False, True
         if document.walk is not None:
             document.walk.is_on = False
+        if document.arena is not None:
+            document.arena.is_on = False
         self._session.frame_body()
 
     def _end(self) -> None:

@@ -82,6 +82,10 @@ class Stage:
         self._clip.visible = False
         self._follow(follow, heading_rad)
 
+    def show_ground(self, on: bool) -> None:
+        """Show the level ground, or leave it to a tilted one."""
+        self._ground.visible = on
+
     def _follow(self, place: tuple[float, float], heading_rad: float = 0.0) -> None:
         """Move the world under the camera; the ground comes along by whole metres, so that it has no end."""
         (x, z), cos, sin = place, np.cos(heading_rad), np.sin(heading_rad)

@@ -114,6 +114,8 @@ class WalkPanel:
             self._session.flush()
             document.walk = Walk(load_model())
         document.playing, document.walk.is_on, document.walk.is_running = False, True, True
+        if document.arena is not None:
+            document.arena.is_on = False
         self._session.frame_body()
 
     def _end(self) -> None:

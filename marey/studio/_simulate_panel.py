@@ -1,0 +1,179 @@
+"""The Simulate tab: a figure that obeys physics; grab it, push it, throw balls at it, and let it stand or follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import viser
+
+from marey.base import FloatArray, InputError
+from marey.studio._document import Document
+from marey.studio._simulate import Arena
+from marey.studio._simulate_controls import LooksGroup, PushGroup, Tell, WillGroup
+from marey.studio._simulate_plots import Plots
+from marey.studio._sketch_controls import see
+
+if TYPE_CHECKING:
+    from marey.studio._session import Session
+
+EXPORTS: Final = {"GLB": ".glb", "BVH": ".bvh", "Motion": ".safetensors"}
+HELP_HTML: Final = (
+    '<div style="padding:0.2em 0.8em;font-size:0.8em;line-height:1.5;opacity:0.75">'
+    "<b>Drag the body</b> to pull it; drag beside it to turn the camera. <b>Y</b> pushes, <b>T</b> throws a ball, "
+    "<b>P</b> pauses, <b>N</b> makes one step.</div>"
+)
+
+
+class SimulatePanel:
+    """Commands and widgets of the Simulate tab; the session's worker runs them."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        self._session = session
+        self._clicks = count()
+        self._start = gui.add_button("Simulate this frame", icon=viser.Icon.ATOM)
+        self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
+        self._state = gui.add_html(state_html(None))
+        self._time = gui.add_button_group("Time", options=("Go or pause", "One step"))
+        self._again = gui.add_button_group("Start again", options=("This frame", "Standing"))
+        gui.add_html(HELP_HTML)
+        with gui.add_folder("Figure"):
+            self._will = WillGroup(gui, self._tell)
+        with gui.add_folder("Push and throw"):
+            self._pushes = PushGroup(gui, self._tell)
+        with gui.add_folder("Take"):
+            self._record = gui.add_button("Record", icon=viser.Icon.PLAYER_RECORD)
+            self._keep = gui.add_button_group("Keep it as", options=("Clip", *EXPORTS))
+        with gui.add_folder("Plots"):
+            self._plots = Plots(gui)
+        with gui.add_folder("Draw", expand_by_default=False):
+            self._looks = LooksGroup(gui, self._tell)
+        self._connect(gui)
+        if session.document.arena is not None:  # the page was loaded again: nobody holds the figure
+            session.document.arena.release()
+
+    def refresh(self, document: Document) -> None:
+        """Show how it goes."""
+        arena, is_on = document.arena, document.acting is not None
+        see(self._start, not is_on)
+        see(self._back, is_on)
+        self._state.content = state_html(arena)
+        if arena is None:
+            return
+        for group in (self._will, self._pushes, self._looks, self._plots):
+            group.refresh(arena)
+        label = "Stop recording" if arena.is_recording else "Record"
+        if self._record.label != label:
+            self._record.label = label
+
+    def grabbed(self, phase: str, joint: int, place: FloatArray) -> None:
+        """The mouse drags a part of the body; the newest place wins."""
+        if self._session.document.acting is None:
+            return
+        if phase == "start":
+            self._tell("grab", lambda arena: arena.grab(joint, place))
+        elif phase == "update":
+            self._tell("pull", lambda arena: arena.pull(place))
+        else:
+            self._tell("release", Arena.release)
+
+    def _connect(self, gui: viser.GuiApi) -> None:
+        self._start.on_click(self._when("start", self._begin))
+        self._back.on_click(self._when("back", self._end))
+        self._time.on_click(self._when("time", lambda: _pass_time(self._need(), self._time.value)))
+        self._again.on_click(self._when("again", lambda: self._restart(self._again.value)))
+        self._record.on_click(self._when("record", lambda: self._need().toggle_record()))
+        self._keep.on_click(self._when("keep", lambda: self._keep_take(self._keep.value)))
+        gui.add_command("Push the figure", hotkey="Y").on_trigger(lambda _: self._only_acting(self._pushes.push))
+        gui.add_command("Throw a ball", hotkey="T").on_trigger(lambda _: self._only_acting(self._pushes.throw))
+
+    def _only_acting(self, act: Callable[[Tell], None]) -> None:
+        """A key that was pressed; it means the figure only while it is simulated."""
+        if self._session.document.acting is not None:
+            act(self._tell_each)
+
+    def _tell_each(self, key: str, edit: Callable[[Arena], None]) -> None:
+        """Every press counts, so each has a key of its own with the worker."""
+        self._tell(f"{key} {next(self._clicks) % 100}", edit)
+
+    def _tell(self, key: str, edit: Callable[[Arena], None]) -> None:
+        self._session.post(f"simulate {key}", lambda: edit(self._need()))
+
+    def _when(self, key: str, job: Callable[[], None]) -> Callable[[Any], None]:
+        """A handler that leaves the job with the worker; our own assignments come without a client."""
+        return lambda event: self._session.post(f"simulate {key}", job) if event.client is not None else None
+
+    def _begin(self) -> None:
+        document = self._session.document
+        if document.film is None:
+            raise InputError("no clip is open", "Open one first")
+        self._state.content = _boxed("<div>Preparing the figure; the first time takes a while.</div>")
+        self._session.flush()
+        wish = None if document.arena is None else document.arena.wish
+        arena = Arena(document.film.motion, document.index, wish)
+        document.playing, document.arena = False, arena
+        if document.walk is not None:
+            document.walk.is_on = False
+        if document.draft is not None:
+            document.draft.is_open = False
+        self._session.frame_body()
+
+    def _end(self) -> None:
+        self._need().is_on = False
+        self._session.frame_body()
+
+    def _restart(self, how: str) -> None:
+        arena = self._need()
+        arena.start(is_standing=how == "Standing")
+        arena.is_running = True
+
+    def _need(self) -> Arena:
+        arena = self._session.document.acting
+        if arena is None:
+            raise InputError("nothing is simulated", "Press 'Simulate this frame' first")
+        return arena
+
+    def _keep_take(self, kind: str) -> None:
+        """Open the take in the Play tab, or send it as a file."""
+        motion = self._need().finished_take()
+        if kind in EXPORTS:
+            self._session.send(motion, f"simulated{EXPORTS[kind]}")
+        else:
+            self._session.open_motion(f"{self._session.document.label}, simulated", motion)
+
+
+def _pass_time(arena: Arena, what: str) -> None:
+    if what == "One step":
+        arena.single_step()
+    else:
+        arena.is_running = not arena.is_running
+
+
+def state_html(arena: Arena | None) -> str:
+    """Time, pace, what bears the figure, what it wants."""
+    if arena is None:
+        return _boxed("<div>Press 'Simulate this frame' and pull the body with the mouse.</div>")
+    return _boxed("".join(f"<div>{escape(line)}</div>" for line in state_lines(arena)))
+
+
+def _boxed(text: str) -> str:
+    return f'<div data-testid="simulate" style="padding:0.2em 0.8em;font-size:0.85em;line-height:1.45">{text}</div>'
+
+
+def state_lines(arena: Arena) -> list[str]:
+    """What is told of the figure, line by line."""
+    simulator, is_full = arena.simulator, arena.wish.is_full
+    space = "all joints" if is_full else f"{simulator.num_dof - 6} modes"
+    lines = [
+        f"{arena.wish.will}: {arena.time_s:.2f} s{'' if arena.is_running else ', paused'}",
+        f"{arena.pace:.2f}x real time, {arena.step_ms:.1f} ms a step, {space}",
+    ]
+    lines += [arena.will.words] if arena.will.words else []
+    if arena.hand is not None:
+        pull_n = sum(float((f.force_n @ f.force_n) ** 0.5) for f in arena.pulls)
+        lines.append(f"held at {arena.clip.skeleton.names[arena.hand.joint]}, {pull_n:.0f} N")
+    if arena.take is not None:
+        lines.append(f"{'Recording' if arena.is_recording else 'Take'}: {arena.take.seconds:.1f} s")
+    return lines + arena.remarks[:2]

@@ -1,0 +1,194 @@
+"""The live simulation in the scene: a figure that can be grabbed, forces, support, balls, and a ground that tilts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import viser
+
+from marey.base import FloatArray
+from marey.skeleton import Skeleton, capsule_mesh, capsules, joint_frames
+from marey.studio._simulate import MAX_BALLS, Arena
+from marey.studio._simulate_marks import Arrows, Line, Polygon
+from marey.studio._simulate_trace import LEAST_N, Standing
+from marey.studio._stage import BODY_COLOUR, GROUND_M, part_of, side_of
+
+ROOT: Final = "/stage/simulate"
+Grabbed = Callable[[str, int, FloatArray], None]  # phase of a drag, joint, place [m] in world
+GROUND_COLOUR, OUTER_COLOUR, HAND_COLOUR = (40, 150, 90), (205, 50, 50), (150, 40, 160)
+MASS_COLOUR, SUPPORT_COLOUR, BALL_COLOUR = (150, 60, 60), (70, 150, 110), (230, 140, 40)
+
+
+class SimulateStage:
+    """Owns its scene nodes; :meth:`draw` moves them."""
+
+    def __init__(self, scene: viser.SceneApi, grabbed: Grabbed) -> None:
+        self._scene, self._grabbed = scene, grabbed
+        self._root = scene.add_frame(ROOT, show_axes=False, visible=False)
+        self._body: Body | None = None
+        self._marks: Marks | None = None
+        self._middle = np.zeros(3)  # of the world, under the camera
+        self._held = -1
+
+    def hide(self) -> None:
+        """Leave the stage to the clip."""
+        self._root.visible = False
+
+    def draw(self, arena: Arena, middle: tuple[float, float]) -> None:
+        """Show the figure and what acts on it; ``middle`` (x, z) [m] of the world is under the camera."""
+        self._root.visible = True
+        self._middle = np.array([middle[0], 0.0, middle[1]])
+        if self._body is None or self._body.skeleton is not arena.clip.skeleton:
+            if self._body is not None:
+                self._body.remove()
+            self._body = Body(self._scene, arena.clip.skeleton, self._drag)
+        self._marks = Marks(self._scene) if self._marks is None else self._marks
+        self._body.draw(arena)
+        self._marks.draw(arena)
+
+    def _drag(self, joint: int, phase: str, place: tuple[float, float, float]) -> None:
+        """From the scene's places to the world's."""
+        self._grabbed(phase, joint, np.array(place, dtype=np.float64) + self._middle)
+
+
+class Body:
+    """One node a body part; each can be grabbed with the mouse."""
+
+    def __init__(
+        self,
+        scene: viser.SceneApi,
+        skeleton: Skeleton,
+        drag: Callable[[int, str, tuple[float, float, float]], None],
+    ) -> None:
+        self.skeleton = skeleton
+        mesh = capsule_mesh(capsules(skeleton))
+        self._nodes: dict[int, viser.BatchedMeshHandle] = {}
+        joints: list[int] = np.unique(mesh.joints).tolist()
+        for joint in joints:
+            vertices, faces = part_of(mesh, joint)
+            node = scene.add_batched_meshes_simple(
+                f"{ROOT}/body/{joint}",
+                vertices=vertices,
+                faces=faces,
+                batched_wxyzs=np.array([[1.0, 0.0, 0.0, 0.0]], dtype=np.float32),
+                batched_positions=np.zeros((1, 3), dtype=np.float32),
+                batched_colors=BODY_COLOUR[side_of(skeleton.names[joint])],
+                lod="off",
+            )
+            node.on_drag("left")(_heard(joint, drag))
+            self._nodes[joint] = node
+
+    def draw(self, arena: Arena) -> None:
+        """Place all parts."""
+        pose = arena.pose
+        places, turns = joint_frames(pose.skeleton, pose.root_position[None], pose.rotations.wxyz[None])
+        positions, wxyz = places.astype(np.float32), turns.wxyz.astype(np.float32)
+        for joint, node in self._nodes.items():
+            node.batched_positions = positions[:, joint]
+            node.batched_wxyzs = wxyz[:, joint]
+
+    def remove(self) -> None:
+        """Make room for another body."""
+        for node in self._nodes.values():
+            node.remove()
+
+
+def _heard(joint: int, drag: Callable[[int, str, tuple[float, float, float]], None]) -> Callable[[Any], Any]:
+    """A handler that keeps the order of events; it only leaves a note."""
+
+    async def handle(event: Any) -> None:
+        drag(joint, event.phase, event.start_position if event.phase == "start" else event.end_position)
+
+    return handle
+
+
+class Marks:
+    """Arrows, support, centre of mass, hand, balls and the tilted ground."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._ground_forces = Arrows(scene, f"{ROOT}/ground_forces", GROUND_COLOUR)
+        self._outer_forces = Arrows(scene, f"{ROOT}/outer_forces", OUTER_COLOUR)
+        self._support = Polygon(scene, f"{ROOT}/support", SUPPORT_COLOUR)
+        self._plumb = Line(scene, f"{ROOT}/plumb", MASS_COLOUR)
+        self._string = Line(scene, f"{ROOT}/string", HAND_COLOUR)
+        self._mass = scene.add_icosphere(f"{ROOT}/mass", radius=0.035, color=MASS_COLOUR)
+        self._foot = scene.add_icosphere(f"{ROOT}/foot", radius=0.022, color=MASS_COLOUR)
+        self._hand = scene.add_icosphere(f"{ROOT}/hand", radius=0.03, color=HAND_COLOUR, visible=False)
+        self._balls = [
+            scene.add_icosphere(f"{ROOT}/ball_{n}", radius=1.0, color=BALL_COLOUR, visible=False)
+            for n in range(MAX_BALLS)
+        ]
+        self._slope = _tilted_ground(scene)
+
+    def draw(self, arena: Arena) -> None:
+        """Follow the simulation."""
+        self._draw_forces(arena)
+        self._draw_standing(arena, arena.standing())
+        self._draw_hand(arena)
+        balls = arena.balls
+        for n, node in enumerate(self._balls):
+            node.visible = n < len(balls)
+            if n < len(balls):
+                node.position, node.scale = balls[n].place, balls[n].radius_m
+        self._slope.visible = arena.wish.slope_deg != 0.0
+        half = -0.5 * np.radians(arena.wish.slope_deg)
+        self._slope.wxyz = (float(np.cos(half)), float(np.sin(half)), 0.0, 0.0)
+        self._slope.position = arena.pivot
+
+    def _draw_forces(self, arena: Arena) -> None:
+        weight_n, on = arena.body.mass_kg * 9.81, arena.shown["Forces"]
+        self._ground_forces.draw(*ground_forces(arena), weight_n, on=on)
+        self._outer_forces.draw(*outer_forces(arena), weight_n, on=on)
+
+    def _draw_standing(self, arena: Arena, stand: Standing) -> None:
+        self._support.draw(stand.corners, on=arena.shown["Support"])
+        self._mass.visible = self._foot.visible = arena.shown["Centre of mass"]
+        self._mass.position, self._foot.position = stand.com, stand.foot
+        self._plumb.draw(stand.com, stand.foot, on=arena.shown["Centre of mass"])
+
+    def _draw_hand(self, arena: Arena) -> None:
+        hand = arena.hand
+        self._hand.visible = hand is not None
+        if hand is None:
+            self._string.hide()
+            return
+        self._hand.position = hand.target
+        self._string.draw(hand.place(arena.simulator.mechanics()), hand.target, on=True)
+
+
+def ground_forces(arena: Arena) -> tuple[FloatArray, FloatArray]:
+    """Places ``(n, 3)`` [m] and forces [N] of the ground on the figure, in the last step."""
+    contacts = arena.simulator.contacts
+    if contacts is None:
+        return np.zeros((0, 3)), np.zeros((0, 3))
+    strong = np.linalg.norm(contacts.forces, axis=1) > LEAST_N
+    return contacts.places[strong], contacts.forces[strong]
+
+
+def outer_forces(arena: Arena) -> tuple[FloatArray, FloatArray]:
+    """Places ``(n, 3)`` [m] and forces [N] of hands, pushes and strings, in the last step."""
+    here, names = arena.simulator.mechanics(), arena.clip.skeleton.names
+    found = [(here.point(names.index(f.joint), f.offset_m), f.force_n) for f in arena.pulls]
+    found += arena.will.outer()
+    strong = [(place, force) for place, force in found if np.linalg.norm(force) > LEAST_N]
+    return np.array([p for p, _ in strong]).reshape(-1, 3), np.array([f for _, f in strong]).reshape(-1, 3)
+
+
+def _tilted_ground(scene: viser.SceneApi) -> viser.GridHandle:
+    return scene.add_grid(
+        f"{ROOT}/slope",
+        width=GROUND_M,
+        height=GROUND_M,
+        plane="xz",
+        cell_size=0.5,
+        section_size=1.0,
+        cell_color=(214, 216, 220),
+        section_color=(190, 194, 200),
+        plane_color=(238, 240, 243),
+        plane_opacity=1.0,
+        shadow_opacity=0.35,
+        fade_distance=30.0,
+        visible=False,
+    )
