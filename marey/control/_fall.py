@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from marey.simulate import Contacts, Simulator, State
+from marey.simulate import Simulator, State
+from marey.skeleton import Skeleton, role_map
 
 LOW: Final = 0.6  # [-] of the height that the centre of mass should have: lower is no crouch but a fall
-FOOT_PARTS: Final = ("heel", "ball", "toe")
+ENDS: Final = ("left_ankle", "right_ankle", "left_wrist", "right_wrist")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,28 @@ def detect_fall(simulator: Simulator, state: State, height_m: float, wanted_m: f
     """
     if height_m < LOW * wanted_m:
         return Fall(state.time_s, "low")
-    hit = body_part_down(simulator.contacts)
+    hit = body_part_down(simulator)
     return None if hit is None else Fall(state.time_s, hit)
 
 
-def body_part_down(contacts: Contacts | None) -> str | None:
+def body_part_down(simulator: Simulator) -> str | None:
     """Name of a part that bears on the ground and is neither foot nor hand."""
+    contacts = simulator.contacts
     if contacts is None:
         return None
-    for name, impulse in zip(contacts.names, contacts.impulses, strict=True):
-        is_foot = any(part in name for part in FOOT_PARTS) and name.split("_")[0] in ("left", "right")
-        is_hand = "hand" in name.lower() or "finger" in name.lower()
-        if float(impulse @ impulse) > 0.0 and not is_foot and not is_hand:
-            return name.rsplit("_", 1)[0]
+    limbs = _ends_of_limbs(simulator.body.skeleton)
+    for joint, impulse in zip(contacts.joints, contacts.impulses, strict=True):
+        if float(impulse @ impulse) > 0.0 and int(joint) not in limbs:
+            return simulator.body.skeleton.names[int(joint)]
     return None
+
+
+@lru_cache(maxsize=64)
+def _ends_of_limbs(skeleton: Skeleton) -> frozenset[int]:
+    """Ankles, wrists, and all that hangs on them."""
+    roles = role_map(skeleton)
+    ends = {roles[role] for role in ENDS if role in roles}
+    for j in range(skeleton.num_joints):
+        if int(skeleton.parents[j]) in ends:
+            ends.add(j)
+    return frozenset(ends)

@@ -56,7 +56,8 @@ def quiet_pose(motion: Motion) -> Pose:
     """The frame of a clip that stands most quietly on both feet, upright."""
     down = feet_down(detect_contacts(motion) if motion.contacts is None else motion.contacts).all(axis=1)
     places = motion.joint_positions()
-    speeds = np.linalg.norm(np.gradient(places, axis=0), axis=-1).mean(axis=1) * motion.rate_hz if len(motion) > 1 else 0.0
+    steps = np.gradient(places, axis=0) if len(motion) > 1 else np.zeros_like(places)
+    speeds = np.linalg.norm(steps, axis=-1).mean(axis=1) * motion.rate_hz
     heights = places[:, 0, 1]
     unrest = speeds + 5.0 * (heights.max() - heights) + np.where(down, 0.0, 10.0)
     return motion[int(np.argmin(unrest))]

@@ -116,13 +116,15 @@ class Tracker:
         return float(np.sqrt((away**2).sum(axis=1).mean()))
 
     def step(self, forces: Iterable[PointForce] = ()) -> State:
-        """Move the figure on by a step of the clip; ``forces`` come from outside."""
+        """Move the figure on by a step of the clip; ``forces`` come from outside. One that has fallen goes limp."""
+        if self.fall is not None:
+            self.frame += 1
+            return self.simulator.step(self.reference.dt, forces)
         at = self._instant()
         self.controller.stance = tuple(s for s, flat in zip(SIDES, self._flat[at.frame], strict=True) if flat)
         state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
         wanted = float(self._sway.com[at.frame, 1])
-        if self.fall is None:
-            self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted)
+        self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted)
         self.frame += 1
         return state
 
@@ -237,7 +239,7 @@ def run_tracker(
         recorder.record()
         errors.append(tracker.error_m)
         report = tracker.controller.report
-        planned.append(report is not None and report.is_planned)
+        planned.append(report is not None and report.is_planned and tracker.fall is None)
         if on_step is not None:
             on_step(tracker.simulator)
         if tracker.fall is not None and (n + 1) * dt > tracker.fall.time_s + AFTER_FALL_S:
