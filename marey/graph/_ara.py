@@ -16,7 +16,7 @@ STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entrie
 KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
 X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
 KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)
-SLACK = 12  # the last of Goals.rows()
+SLACK, PIN_TOLERANCE = 12, 13  # the last of Goals.rows()
 HEADING_TOL: Final = 0.26  # [rad] 15 degrees
 BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
@@ -27,6 +27,7 @@ NO_PIN: Final = np.full((1, 2), np.nan)
 NO_PICKS: Final = np.zeros(0, dtype=np.int64)
 NO_ENDS: Final = np.zeros((0, 3))
 NO_SLACK: Final = np.zeros(1)
+AS_HAND: Final = np.full(1, np.nan)
 NO_TURNS: Final = np.zeros((0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
 
@@ -74,9 +75,15 @@ class Goals(NamedTuple):
     stop: BoolArray  # (L,) whether it is met standing only
     pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
     slack: FloatArray = NO_SLACK  # (L,) [m] by which footsteps may move hand and root to where a pick has them
+    pin_tolerance: FloatArray = AS_HAND  # (L,) [m] of the root at its pin; NaN: that of the hand
+
+    @property
+    def root_tolerance(self) -> FloatArray:
+        """Of pinned roots ``(L,)`` [m]."""
+        return np.where(np.isnan(self.pin_tolerance), self.tolerance, self.pin_tolerance)
 
     def rows(self) -> FloatArray:
-        """One row for each ``(L, 13)``, see KIND and following."""
+        """One row for each ``(L, 14)``, see KIND and following."""
         columns = (
             self.kind,
             *self.place.T,
@@ -88,6 +95,7 @@ class Goals(NamedTuple):
             self.stop,
             *np.broadcast_to(self.pin, (len(self.kind), 2)).T,
             np.broadcast_to(self.slack, len(self.kind)),
+            self.root_tolerance,
         )
         return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 

@@ -18,6 +18,7 @@ from marey.graph._ara import (
     HEADING,
     HEADING_TOL,
     LENGTH,
+    PIN_TOLERANCE,
     PIN_X,
     PIN_Z,
     RISE,
@@ -111,7 +112,7 @@ def is_picked(
     dx = x + c * hx + s * hz - wish[GOAL_X]
     dz = z - s * hx + c * hz - wish[GOAL_Z]
     dy = hy - wish[GOAL_Y]
-    if np.isfinite(wish[PIN_X]) and (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 > wish[TOLERANCE] ** 2:
+    if np.isfinite(wish[PIN_X]) and (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 > wish[PIN_TOLERANCE] ** 2:
         return False
     return bool(dx * dx + dy * dy + dz * dz <= wish[TOLERANCE] ** 2)
 

@@ -94,7 +94,7 @@ def _is_pinned(roads: Roads, goals: Goals, layer: int) -> BoolArray:
     """States ``(N,)`` whose hand is as far from the root as the object is from where the root is pinned, if it is."""
     away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
     own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
-    return np.isnan(away) | (np.abs(own - away) <= 2.0 * goals.tolerance[layer])
+    return np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer])
 
 
 def meeting_reach(roads: Roads, goals: Goals, layer: int, meets: BoolArray) -> float:

@@ -18,6 +18,7 @@ from marey.graph._ara import (
     MOST_TURN_RAD,
     NODE,
     PARENT,
+    PIN_TOLERANCE,
     PIN_X,
     PIN_Z,
     SLACK,
@@ -32,6 +33,7 @@ from marey.graph._ara import (
 from marey.graph._ara_world_kernels import can_stand, is_way_free, wrapped
 
 LENGTH = MOST_STEP_M / MOST_STEP_RAD  # [m] a turn of a step counts as a move by it at this distance
+SHARE = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
 SHORTEST = 0.05  # [m] an approach that is shorter has no steps
 
 
@@ -118,7 +120,8 @@ def ideal_place(wish: FloatArray, hand: FloatArray, root: FloatArray, place: Flo
         own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
         turn = wrapped(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
         room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
-        part = min(max(0.5 * (own - wanted), -room), room)
+        spare = own - wanted
+        part = min(max(0.5 * abs(spare), abs(spare) - SHARE * wish[PIN_TOLERANCE]), room) * np.sign(spare)
         tx, tz = tx + part * wx / wanted, tz + part * wz / wanted
     goal[2] = wrapped(place[2] + turn)
     at_x, at_z = carried(goal, hand[0], hand[2])
@@ -149,6 +152,7 @@ def may_be_picked(wish: FloatArray, event: int, hand: FloatArray, root: FloatArr
     if (hx - wish[GOAL_X]) ** 2 + (hz - wish[GOAL_Z]) ** 2 > near:
         return False
     rx, rz = carried(place, root[0], root[1])
+    near = (wish[PIN_TOLERANCE] + wish[SLACK]) ** 2
     return np.isnan(wish[PIN_X]) or (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 <= near
 
 
@@ -241,14 +245,14 @@ def moved_pick(
                 place[0], place[1], place[2] = goal[0], goal[1], goal[2]
                 return True
     away, off = pick_errors(wish, hand, root, place)
-    return away <= wish[TOLERANCE] and off <= wish[TOLERANCE]
+    return away <= wish[TOLERANCE] and off <= wish[PIN_TOLERANCE]
 
 
 @kernel
 def is_good_end(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray, goal: FloatArray) -> bool:
     """Whether hand and root are within the tolerance at an anchor, and the root moved no farther than it may."""
     away, off = pick_errors(wish, hand, root, goal)
-    if away > wish[TOLERANCE] or off > wish[TOLERANCE]:
+    if away > wish[TOLERANCE] or off > wish[PIN_TOLERANCE]:
         return False
     ax, az = carried(place, root[0], root[1])
     bx, bz = carried(goal, root[0], root[1])

@@ -25,6 +25,7 @@ EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
 SINGLE_SHARE: Final = 0.5  # of the budget that may be spent before blends are looked at
 SLACK_M: Final = 0.12  # by which footsteps may bring hand and root of a pick to where they shall be
+ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
 METHODS: Final = ("moved", "img_ara")
 CALM_SHARE: Final = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
 
@@ -68,7 +69,7 @@ def search_graph(
         fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
         method: "moved": footsteps before a pick give way by some centimetres, each by 3 cm and 3 degrees at most, so
             that the hand is over its object and a pinned root at its pin; the world is looked at again with these
-            steps. "img_ara": steps are as long as captured and blended ones, as in [Safonova2006]_.
+            steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as long as captured and blended ones, as in [Safonova2006]_.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
@@ -144,8 +145,10 @@ class _Question:
         return _nothing(problem) if run is None else run
 
     def _problem(self, k: int, calm: bool) -> Problem | Failure:
-        made = ready(self.graph, k, calm=calm)
-        return Problem.of(made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, self.slack_m)
+        made, arm_m = ready(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
+        return Problem.of(
+            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, slack_m=self.slack_m, arm_m=arm_m
+        )
 
     def _blended(self, memory: Memory, clock: Clock, patience: Clock, single: Run | None, calm: bool) -> Run | Failure:
         problem = self._problem(2, calm)

@@ -79,10 +79,11 @@ class Problem:
         pick_tolerance_m: float | None = None,
         until: int | None = None,
         slack_m: float = 0.0,
+        arm_m: float = 0.0,
     ) -> Problem | Failure:
         """Compile a sketch, or tell why it is impossible; only the first ``until`` constraints, if given."""
         roads, ground = made.roads, Ground.of(sketch)
-        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m)[:until]
+        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
         goals = as_goals(wishes)
         failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
         if failure is not None:

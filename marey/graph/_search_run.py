@@ -60,7 +60,7 @@ def compile_kernels() -> None:
     grid_distances(bits, np.zeros((2, 2)), STEPS)
     potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
     kernels.begin(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
-    kernels.search(roads, world, np.zeros((1, 13)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4)
+    kernels.search(roads, world, np.zeros((1, 14)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4)
     kernels.reopen(memory, 1.0)
     kernels.least_waiting(memory.whole, memory.real, memory.num_states)
 

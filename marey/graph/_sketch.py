@@ -33,6 +33,7 @@ class Wish:
     rise_m: float = 0.0
     is_stop: bool = False
     hold_s: float = 0.0
+    pin_tolerance_m: float = np.nan  # of the root at its pin; NaN: that of the hand
     slack_m: float = 0.0  # by which footsteps may move hand and root to where they shall be
     pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
     name: str = "goal"
@@ -47,15 +48,17 @@ class Failure:
 
 
 def compile_sketch(
-    sketch: Sketch, *, pick_tolerance_m: float | None = None, slack_m: float = 0.0
+    sketch: Sketch, *, pick_tolerance_m: float | None = None, slack_m: float = 0.0, arm_m: float = 0.0
 ) -> tuple[Wish, ...]:
     """Constraints of a sketch in order; the last is the goal ([Safonova2006]_ F13).
+
+    Where footsteps may move by ``slack_m``, arm and spine may do as much as ``arm_m`` of what a hand is off.
 
     A river that the way crosses gets a step from bank to bank, unless stones lie in it or the sketch has a jump there:
     whether it is a step or a jump is left to the search.
     """
     tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
-    wishes = [_wish(sketch, event, tolerance, slack_m) for event in sketch.events]
+    wishes = [_wish(sketch, event, tolerance, slack_m, arm_m) for event in sketch.events]
     goal = sketch.goal
     heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
     place = (goal.position[0], 0.0, goal.position[1])
@@ -63,13 +66,16 @@ def compile_sketch(
     return tuple(_with_rivers(sketch, wishes))
 
 
-def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float, slack_m: float) -> Wish:
+def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float, slack_m: float, arm_m: float) -> Wish:
     if event.kind in ("pick", "place"):
         at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
         assert at is not None
         pin = (np.nan, np.nan) if event.at is None else event.at
         name, hands = f"{event.kind} '{event.object}'", HANDS[event.hand]
-        return Wish(PICK, at, pick_tolerance_m, hands=hands, slack_m=slack_m, pin=pin, name=name)
+        near = max(pick_tolerance_m, arm_m)
+        return Wish(
+            PICK, at, near, hands=hands, pin_tolerance_m=pick_tolerance_m, slack_m=slack_m, pin=pin, name=name
+        )
     assert event.at is not None
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":
@@ -167,6 +173,7 @@ def as_goals(wishes: tuple[Wish, ...]) -> Goals:
         np.array([w.is_stop for w in wishes], dtype=bool),
         np.array([w.pin for w in wishes], dtype=np.float64),
         np.array([w.slack_m for w in wishes], dtype=np.float64),
+        np.array([w.pin_tolerance_m for w in wishes], dtype=np.float64),
     )
 
 
