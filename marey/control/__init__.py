@@ -6,7 +6,7 @@ from marey.control._controller_strength import actuator_strength, joint_strength
 from marey.control._fall import Fall, detect_fall
 from marey.control._features import Feature, control_form
 from marey.control._features_gaze import gaze_frame, gaze_rate
-from marey.control._features_support import Support
+from marey.control._features_support import Support, convex_hull, next_support
 from marey.control._gains import Gains
 from marey.control._polish import solve_polished
 from marey.control._problem import ControlProblem
@@ -50,11 +50,13 @@ __all__ = [
     "actuator_strength",
     "back_and_forth",
     "control_form",
+    "convex_hull",
     "detect_fall",
     "gaze_frame",
     "gaze_rate",
     "joint_strength",
     "make_reference",
+    "next_support",
     "realised_velocity",
     "solve_control",
     "solve_exactly",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -67,6 +68,8 @@ class Controller:
         hierarchy: "weights" weighs all tasks against one another; "strict" lets a task act only where those of lower
             priority number leave it free.
         polish: make the plan true, contact by contact, before it is carried out.
+        slack_speed: by how much [rad/s] an actuator at full strength may miss its planned speed where contacts do not
+            push as planned; infinity leaves the torques as planned.
         preview: take the plan's own velocity, as if it were true. It looks robust and is not physics.
     """
 
@@ -82,6 +85,7 @@ class Controller:
         stance: Stance = ("left", "right"),
         hierarchy: Hierarchy = "weights",
         polish: bool = True,
+        slack_speed: float = 10.0,
         preview: bool = False,
     ) -> None:
         if hierarchy not in HIERARCHIES:
@@ -100,7 +104,9 @@ class Controller:
         self.strongest = frozen(np.broadcast_to(bounds, count), count, name="strongest")
         if (self.strongest < 0.0).any():
             raise InputError("an actuator has a negative bound", "Give forces that are not negative")
-        self.tasks, self.stance = tasks, stance
+        if not slack_speed > 0.0:
+            raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
+        self.tasks, self.stance, self.slack_speed = tasks, stance, slack_speed
         self.reset()
 
     @property
@@ -147,7 +153,7 @@ class Controller:
         system = self.simulator.system(dt, pushes)
         posed, errors = self._posed(system)
         found = self._solved(posed)
-        actuation = found.actuation if found.is_solved else FADE * self._last * dt
+        actuation = self._served(system, found) if found.is_solved else FADE * self._last * dt
         if self.preview and found.is_solved:
             state = self.simulator.advance(system, found.planned_velocity)
         else:
@@ -187,6 +193,26 @@ class Controller:
         bare = problem.with_goals(stance[0] + held[0], stance[1] + held[1])
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
         return solve_strictly(bare, replace(self.relaxation, name="none"), posed.levels, is_open)
+
+    def _served(self, system: StepSystem, found: ControlSolution) -> FloatArray:
+        r"""Actuation that holds on to the planned speeds where contacts do not push as planned.
+
+        .. math:: \mu + K\,(v_{plan} - v),\qquad (M + K)\,v = f + A^T\mu + K\,v_{plan} + J^T\lambda
+
+        Without it a foot that slips would whirl under a torque that was meant for the whole body. Ours.
+        """
+        constrainer, state = self.simulator.constrainer, self.simulator.state
+        if constrainer is None or not isfinite(self.slack_speed):
+            return found.actuation
+        stiff = self.strongest * system.dt / self.slack_speed
+        inertia, rhs = np.array(system.damped), np.array(system.rhs)
+        inertia.reshape(-1)[ROOT_SIZE * (rhs.size + 1) :: rhs.size + 1] += stiff
+        rhs[ROOT_SIZE:] += found.actuation + stiff * found.planned_velocity[ROOT_SIZE:]
+        place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
+        velocity = constrainer.solve(*place, system.dt, inertia, rhs, self.simulator.memory).velocity
+        more = stiff * (found.planned_velocity - velocity)[ROOT_SIZE:]
+        most = self.strongest * system.dt
+        return np.clip(found.actuation + more, -most, most)
 
     def _rows(self, system: StepSystem) -> Rows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""

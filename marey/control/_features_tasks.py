@@ -79,7 +79,9 @@ def features_of(drive: Drive, scene: Scene) -> tuple[list[Feature], float]:
         gains = law.gains if drive.gains is None else drive.gains
         flow = np.zeros(law.error.size) if law.flow is None else law.flow
         current = law.matrix @ scene.simulator.state.velocity
-        target = flow - gains.per_s(scene.dt) * law.error - gains.damping * (current - flow)
+        back = gains.per_s(scene.dt) * law.error
+        back = back * min(1.0, gains.fastest / max(float(np.linalg.norm(back)), 1e-12))
+        target = flow - back - gains.damping * (current - flow)
         features.append(_weighted(law.matrix, target, law.weight, level))
     if law.fence is not None and law.fence_ends is not None:
         features.append(Feature(law.fence.reshape(-1, d), law.fence_ends, level=level, is_fence=True))

@@ -19,6 +19,7 @@ class Gains:
 
     stiffness_per_s: float | None = None  # κp [1/s]; None: 0.2 / dt
     damping: float = 0.1  # κd [-]
+    fastest: float = 5.0  # [m/s] or [rad/s] at which an error is taken back at most: far targets are soft too
 
     def per_s(self, dt: float) -> float:
         """Stiffness [1/s] for steps of ``dt`` [s].
@@ -26,6 +27,8 @@ class Gains:
         Raises:
             InputError: the law is unstable with such steps.
         """
+        if not self.fastest > 0.0:
+            raise InputError(f"fastest is {self.fastest}", "Give a speed above zero; infinity is one")
         stiffness = 0.2 / dt if self.stiffness_per_s is None else self.stiffness_per_s
         if not 0.0 <= self.damping < 1.0 or not 0.0 < stiffness * dt < 2.0 * (1.0 - self.damping):
             raise InputError(

@@ -17,8 +17,10 @@ from marey.control._tasks import ControlTask, Drive
 from marey.simulate import Contacts, PointForce, Simulator, State, StepSystem
 
 if TYPE_CHECKING:
-    from marey.simulate._constraints import Memory
+    from marey.simulate._constraints import Outcome
 
+MAX_LEVELS: Final = 4  # times that a step is halved
+MAX_TURN: Final = 0.3  # [rad] of a segment in one step; strings can pull harder than explicit forces bear
 RESIDUE: Final = 1e-6  # [-] of the mass that is left to a puppet that only follows: it settles what goals leave open
 
 
@@ -85,7 +87,6 @@ class Puppet:
         """Forget what the figure stood on, as after ``simulator.reset``."""
         self._support: Support | None = None
         self._report: PuppetReport | None = None
-        self._memory: Memory | None = None
 
     def step(
         self, dt: float, forces: Iterable[PointForce] = (), *, tasks: Iterable[ControlTask | Drive] | None = None
@@ -98,15 +99,23 @@ class Puppet:
         """
         if tasks is not None:
             self.tasks = tasks
-        system = self.simulator.system(dt, tuple(forces))
+        return self._moved(dt, tuple(forces), MAX_LEVELS)
+
+    def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
+        """One step, or two of half its length where something would turn too far in it."""
+        system = self.simulator.system(dt, forces)
         quadratic, linear, errors = self._goals(system)
         free, pull = 1.0 - self.alpha, self.alpha * _scale(system.damped, quadratic)
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
-        velocity, contacts, relaxed = self._solved(system, inertia, rhs)
-        force = -pull / mass * (quadratic @ velocity + linear) / dt
-        state = self.simulator.advance(system, velocity)
-        self._report = PuppetReport(force, errors, contacts, relaxed)
+        velocity, outcome = self._solved(system, inertia, rhs)
+        if levels and 0.0 < self.alpha < 1.0 and dt * _fastest_turn(system, velocity) > MAX_TURN:
+            self._moved(0.5 * dt, forces, levels - 1)
+            return self._moved(0.5 * dt, forces, levels - 1)
+        pulled = pull * (quadratic @ velocity + linear) + self.alpha * RESIDUE * system.rhs
+        state = self.simulator.advance(system, velocity, outcome)
+        relaxed = () if outcome is None else outcome.relaxed
+        self._report = PuppetReport(-pulled / (mass * dt), errors, self.simulator.contacts, relaxed)
         return state
 
     def _goals(self, system: StepSystem) -> tuple[FloatArray, FloatArray, tuple[float, ...]]:
@@ -119,15 +128,18 @@ class Puppet:
 
     def _solved(
         self, system: StepSystem, inertia: FloatArray, rhs: FloatArray
-    ) -> tuple[FloatArray, Contacts | None, tuple[str, ...]]:
+    ) -> tuple[FloatArray, Outcome | None]:
         constrainer, state = self.simulator.constrainer, self.simulator.state
         if constrainer is None:
-            return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None, ()
+            return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
         place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-        memory = self.simulator.memory if self._memory is None else self._memory
-        outcome = constrainer.solve(*place, system.dt, inertia, rhs, memory)
-        self._memory = outcome.memory
-        return outcome.velocity, outcome.contacts, outcome.relaxed
+        outcome = constrainer.solve(*place, system.dt, inertia, rhs, self.simulator.memory)
+        return outcome.velocity, outcome
+
+
+def _fastest_turn(system: StepSystem, velocity: FloatArray) -> float:
+    """Largest angular velocity [rad/s] of any segment."""
+    return float(np.linalg.norm(system.mechanics.angular @ velocity, axis=1).max())
 
 
 def _scale(inertia: FloatArray, quadratic: FloatArray) -> float:

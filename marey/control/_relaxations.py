@@ -103,7 +103,7 @@ def _family(problem: ControlProblem, alpha: float) -> Quadratic:
 
 
 def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r""":math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`: complementarity; :math:`\beta\ge\frac12` is convex."""
+    r"""Complementarity, :math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`; :math:`\beta\ge\frac12` is convex."""
     k, K = problem.num_actuators, problem.gram
     touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
     H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H

@@ -13,10 +13,9 @@ from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.numerics import SolveStatus, solve_qp
 
-ROUNDING: Final = (
-    1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more would hold contacts back
-)
+ROUNDING: Final = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more holds them back
 ROUNDING_AT_WORST: Final = 1e-8  # [-] where that was too little
+NO_BOUND: Final = 1e30  # what daqp takes for infinity
 FEASIBILITY: Final = 1e-9  # [-] on rows of unit length
 MAX_ITERATIONS: Final = 1000  # changes of the active set at most
 MOST_ENUMERATED: Final = 8  # one-sided rows whose 2^m states are tried
@@ -51,7 +50,7 @@ class Programme:
     high: FloatArray  # (n,)
 
     def solved(self) -> tuple[FloatArray, SolveStatus]:
-        """Solution ``(n,)`` in units in which no unknown is large or small: modes and impulses differ by many decades."""
+        """Solution ``(n,)``, found in units in which no unknown is large or small."""
         from marey.control._solve_kernels import scaled_programme
 
         parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
@@ -82,7 +81,7 @@ def _quickly(
 
 def _open_ended(ends: FloatArray) -> FloatArray:
     """Ends with infinities again, where daqp has large numbers."""
-    return np.where(np.abs(ends) >= 1e30, np.sign(ends) * np.inf, ends)
+    return np.where(ends >= NO_BOUND, np.inf, np.where(ends <= -NO_BOUND, -np.inf, ends))
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:

@@ -17,7 +17,7 @@ EQUALITY = 5  # daqp: active and not to be released
 def kinetics(
     inertia: FloatArray, impulse: FloatArray, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, products of these, and whether M is one.
+    r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, its products, and whether M is definite.
 
     Args:
         inertia: M ``(d, d)``.

@@ -99,9 +99,9 @@ class GazeTask:
 class ModesTask:
     """The coordinates of the pose model shall be as given: a ``PoseTask`` for clips that were encoded beforehand.
 
-    ``weight`` multiplies the squared angles by which joints differ [1/rad²], as in the full space (``metric="joints"``),
-    or squares of standard deviations (``metric="deviations"``), as in inverse kinematics: the small modes are then so
-    stiff that little is left to balance with.
+    ``weight`` multiplies the squared angles by which joints differ [1/rad²], as in the full space
+    (``metric="joints"``), or squares of standard deviations (``metric="deviations"``), as in inverse kinematics: the
+    small modes are then so stiff that little is left to balance with.
     """
 
     target: ArrayLike  # (k,)

@@ -149,8 +149,8 @@ class Simulator:
         load = self._load(forces, generalised_force)
         return step_system(self.mechanism, self.method, self.state, load, checked_step(dt))
 
-    def advance(self, system: StepSystem, velocity: ArrayLike) -> State:
-        """Move on over a step with a velocity ``(d,)`` that was found elsewhere.
+    def advance(self, system: StepSystem, velocity: ArrayLike, outcome: Outcome | None = None) -> State:
+        """Move on over a step with a velocity ``(d,)`` that was found elsewhere, and keep what the constraints did in it.
 
         Raises:
             ConvergenceError: the figure would be nowhere.
@@ -159,7 +159,8 @@ class Simulator:
         state = self._moved(self.state, system, v)
         if state is None:
             raise ConvergenceError("the velocity leads to no finite state", report=self.state)
-        self._done = [Done(state, system, memory=self._done[-1].memory)]
+        memory = self._done[-1].memory if outcome is None else outcome.memory
+        self._done = [Done(state, system, outcome, memory)]
         return state
 
     def throw(self, ball: Ball) -> None:

@@ -105,3 +105,11 @@ def make_balanced() -> Callable[..., Controller]:
         return Controller(simulator, [*tasks, *more], **options)
 
     return make
+
+
+@pytest.fixture
+def human_simulator() -> Simulator:
+    """The canonical human in the full space, in the air: needs no clips."""
+    from marey.skeleton import HUMAN
+
+    return Simulator(Body.from_skeleton(HUMAN))
