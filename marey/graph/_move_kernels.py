@@ -161,10 +161,10 @@ def is_in_vain(roads: Roads, wish: FloatArray, node: int, x: float, z: float, ya
     """Whether a state at an anchor leads to one pick only, and that one cannot be moved to where it shall be."""
     if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
         return False
-    pick, delta, place = roads.pick[node], roads.pick_end[node], np.array([x, z, yaw])
+    pick, delta, place = int(roads.pick[node]), roads.pick_end[node], np.array([x, z, yaw])
     ex, ez = carried(place, delta[0], delta[1])
     place[0], place[1], place[2] = ex, ez, wrapped(yaw + delta[2])
-    return not may_be_picked(wish, roads.event[pick], roads.hand[pick], roads.root[pick], place)
+    return not may_be_picked(wish, int(roads.event[pick]), roads.hand[pick], roads.root[pick], place)
 
 
 @kernel
@@ -217,9 +217,9 @@ def moved_pick(
         e: edge from it.
         place: (3,) where the edge ends; where it ends after the move, if true is returned.
     """
-    t, whole = roads.target[e], memory.whole
+    t, whole = int(roads.target[e]), memory.whole
     hand, root = roads.hand[t], roads.root[t]
-    if not may_be_picked(wish, roads.event[t], hand, root, place):
+    if not may_be_picked(wish, int(roads.event[t]), hand, root, place):
         return False
     states, places = approach(whole, memory.real, s)
     n = len(states)

@@ -11,7 +11,7 @@ from marey.graph._graph import MotionGraph
 from marey.graph._rebuild_clock import at_times, frame_times
 from marey.graph._rebuild_feet import pinned, pins
 from marey.graph._rebuild_track import way_track
-from marey.graph._refine import find_aims, find_reaches, own_reaches, reach_error, refine_reaches
+from marey.graph._refine import Reach, find_aims, find_reaches, own_reaches, reach_error, refine_reaches
 from marey.graph._refine_places import refine_places
 from marey.graph._refine_weights import refine_weights
 from marey.graph._search_result import SearchResult
@@ -71,13 +71,36 @@ def rebuild_for(
     Returns:
         The motion, and how far [m] each hand is from its thing.
     """
+    motion, reaches, _ = _rebuilt(graph, result, sketch, rate_hz, refine=refine)
+    return motion, tuple(reach_error(motion, reach) for reach in reaches)
+
+
+def _rebuilt(
+    graph: MotionGraph, result: SearchResult, sketch: Sketch, rate_hz: float | None, *, refine: bool
+) -> tuple[Motion, list[Reach], tuple[int, ...]]:
+    """The motion, what its hands reach for, and the frames of its constraints."""
     if refine:
-        aims = find_aims(graph, result, sketch)
-        result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
-        if not (sketch.world.rivers or sketch.world.stones):
-            result = refine_places(graph, result, aims)
+        result = _exact(graph, result, sketch)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
     reaches = find_reaches(graph, result, frames, sketch)
-    if refine:
-        return refine_reaches(motion, reaches)
-    return motion, tuple(reach_error(motion, reach) for reach in reaches)
+    return refine_reaches(motion, reaches)[0] if refine else motion, reaches, frames
+
+
+def _exact(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> SearchResult:
+    """Weights and footsteps moved a little; where a root is pinned, the search has moved them already."""
+    aims = {step: aim for step, aim in find_aims(graph, result, sketch).items() if aim.root is None}
+    result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
+    return result if sketch.world.rivers or sketch.world.stones else refine_places(graph, result, aims)
+
+
+def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:
+    """The final motion, and how far [m] it is off at each constraint: hands and pinned roots as they are in it."""
+    motion, reaches, frames = _rebuilt(graph, result, sketch, None, refine=True)
+    aims, errors = find_aims(graph, result, sketch), list(result.found_errors)
+    hands = {reach.frame: reach_error(motion, reach) for reach in reaches}
+    for n, (step, frame) in enumerate(zip(result.met, frames, strict=True)):
+        if step in aims and frame in hands:
+            root = aims[step].root
+            off = 0.0 if root is None else float(np.linalg.norm(motion.root_positions[frame, [0, 2]] - root))
+            errors[n] = max(hands[frame], off)
+    return motion, tuple(errors)

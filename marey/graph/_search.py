@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+import numpy as np
+
 from marey.base import InputError, UnknownNameError
 from marey.graph._ara import Memory, clear
 from marey.graph._graph import MotionGraph
@@ -16,7 +18,7 @@ from marey.graph._search_problem import Cancel, Clock, Problem
 from marey.graph._search_result import BOUNDED, OPTIMAL, SearchResult, Solution, Step, rebuilder
 from marey.graph._search_roads import CAPACITY, borrowed_memory, ready
 from marey.graph._search_run import STAGE_SHARE, OnSolution, Run, compile_kernels
-from marey.graph._sketch import Failure
+from marey.graph._sketch import Failure, Wish
 from marey.world import Sketch
 
 __all__ = ["EPSILONS", "SearchResult", "Solution", "Step", "search_graph"]
@@ -69,7 +71,8 @@ def search_graph(
         fallback: where no way is found, look for other ways inside phases whose own way meets a wall.
         method: "moved": footsteps before a pick give way by some centimetres, each by 3 cm and 3 degrees at most, so
             that the hand is over its object and a pinned root at its pin; the world is looked at again with these
-            steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as long as captured and blended ones, as in [Safonova2006]_.
+            steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as
+            captured and blended, as in [Safonova2006]_.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
@@ -184,6 +187,11 @@ def _checked(k: int, epsilon: Sequence[float]) -> tuple[float, ...]:
     return schedule
 
 
+def _tolerance(wishes: Sequence[Wish]) -> float:
+    """What is asked of hands [m], if less than the search has to find since arm and spine do the rest."""
+    return min((wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf)
+
+
 def _result(graph: MotionGraph, sketch: Sketch, run: Run, clock: Clock) -> SearchResult:
     if run.best is None:
         code = run.stopped or "EXHAUSTED"
@@ -202,7 +210,8 @@ def _result(graph: MotionGraph, sketch: Sketch, run: Run, clock: Clock) -> Searc
         expansions=run.expansions,
         seconds=clock.seconds,
         history=tuple(run.history),
-        errors=way.errors(wishes),
+        found_errors=way.errors(wishes),
+        tolerance_m=_tolerance(wishes),
         met=way.met_at,
         violations=run.violations,
         stopped=run.stopped,

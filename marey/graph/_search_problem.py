@@ -233,7 +233,7 @@ class Way(NamedTuple):
         return tuple(steps)
 
     def errors(self, wishes: tuple[Wish, ...]) -> tuple[float, ...]:
-        """Distance [m] at which each constraint was met: of the hand for picks and of a pinned root, else of the root."""
+        """Distance [m] at which each constraint was met: of the hand and a pinned root for picks, else of the root."""
         roads = self.made.roads
         found: list[float] = []
         for wish, step in zip(wishes, self.met_at, strict=True):

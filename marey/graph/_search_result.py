@@ -62,12 +62,13 @@ class SearchResult:
     expansions: int = 0
     seconds: float = 0.0
     history: tuple[Solution, ...] = ()
-    errors: tuple[float, ...] = ()  # [m] distance at which each constraint was met, the goal last
+    found_errors: tuple[float, ...] = ()  # [m] at which the search has met each constraint, the goal last
     met: tuple[int, ...] = ()  # step at whose end each constraint was met
     violations: int = 0  # of consistency, counted while expanding
     stopped: str = ""  # what ended the search before its end: "TIMEOUT", "CANCELLED", "MEMORY"
     advice: str = ""
-    rebuild: Callable[[SearchResult], Motion] | None = None
+    tolerance_m: float = np.inf  # of hands and pinned roots in the final motion
+    rebuild: Callable[[SearchResult], tuple[Motion, tuple[float, ...]]] | None = None
 
     @property
     def is_solved(self) -> bool:
@@ -82,6 +83,20 @@ class SearchResult:
     @cached_property
     def motion(self) -> Motion | None:
         """The motion of the way, rebuilt when first asked for; None if there is no way."""
+        return None if self._final is None else self._final[0]
+
+    @cached_property
+    def errors(self) -> tuple[float, ...]:
+        """Distance [m] at which each constraint is met, the goal last.
+
+        As found by the search; where that is more than was asked for, since arm and spine do the rest, of the motion.
+        """
+        if max(self.found_errors[:-1] or self.found_errors, default=0.0) <= self.tolerance_m or self._final is None:
+            return self.found_errors
+        return self._final[1]
+
+    @cached_property
+    def _final(self) -> tuple[Motion, tuple[float, ...]] | None:
         return self.rebuild(self) if self.is_solved and self.rebuild is not None else None
 
     def __repr__(self) -> str:
@@ -93,12 +108,12 @@ class SearchResult:
         )
 
 
-def rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], Motion]:
-    """How results of a graph become motions that do what a sketch asks for."""
+def rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
+    """How results of a graph become motions that do what a sketch asks for, and how exactly they do."""
 
-    def rebuilt(result: SearchResult) -> Motion:
-        from marey.graph._rebuild import rebuild_for
+    def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
+        from marey.graph._rebuild import final_errors
 
-        return rebuild_for(graph, result, sketch)[0]
+        return final_errors(graph, result, sketch)
 
     return rebuilt
