@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from marey.base import InputError
-from marey.control._reference import sampled_clip
+from marey.control._reference import prepared_clip
 from marey.control._reference_stand import FEET, stand
 from marey.control._tasks import ControlTask, Drive
 from marey.control._track import DT_S, MODES, TrackResult, TrackWeights, figure_of, track_result
@@ -78,5 +78,5 @@ def standing_model(source: Motion | Pose, count: int, dt: float = DT_S) -> PoseM
         raise InputError(f"{count} modes", "Give one at least, or None for all joints")
     if isinstance(source, Pose):
         raise InputError("a pose alone has no modes", "Give a clip, a fitted model, or model=None for all joints")
-    stands = [sampled_clip(stand(source, STAND_S, feet=feet), 1.0 / dt) for feet in FEET]
-    return PGA(n_components=count, weights="lever").fit([sampled_clip(source, 1.0 / dt), *stands])
+    stands = [prepared_clip(stand(source, STAND_S, feet=feet), 1.0 / dt) for feet in FEET]
+    return PGA(n_components=count, weights="lever").fit([prepared_clip(source, 1.0 / dt), *stands])

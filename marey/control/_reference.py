@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion, detect_contacts, feet_down, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
@@ -17,6 +18,7 @@ from marey.skeleton import Skeleton, t_pose
 SIDES: Final = ("left", "right")
 SMOOTHING_HZ: Final = 8.0  # a body has no faster movements that matter; captures tremble
 MIN_FRAMES: Final = 3  # an acceleration needs three
+LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -26,15 +28,22 @@ _ARRAYS: Final = (*_STATES, "corners", "soles", "sole_rates", "foot_turns", "foo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Soles:
-    """Corners of both soles, as points that ride on the ankles."""
+    """Where both feet touch: corners of the soles, which ride on the ankles, and toes."""
 
     joints: tuple[int, int]  # ankles, left and right
     corners: FloatArray  # (2, 4, 3) [m] heel left, heel right, ball left, ball right, in the ankle's frame
+    toe_joints: tuple[int, int]
+    toes: FloatArray  # (2, 3) [m] in the frames of their joints
+    toe_radius_m: float
 
     def places(self, origins: FloatArray, frames: FloatArray) -> FloatArray:
-        """Corners ``(2, 4, 3)`` [m] in world, for joints at ``origins (J, 3)`` with ``frames (J, 3, 3)``."""
-        ankles = list(self.joints)
-        return origins[ankles][:, None] + np.einsum("aij,acj->aci", frames[ankles], self.corners)
+        """Corners and toes ``(2, 5, 3)`` [m] in world, for joints at ``origins (J, 3)`` with ``frames (J, 3, 3)``."""
+        ankles, toes = list(self.joints), list(self.toe_joints)
+        found = np.empty((2, 5, 3))
+        found[:, :4] = origins[ankles][:, None] + np.einsum("aij,acj->aci", frames[ankles], self.corners)
+        found[:, 4] = origins[toes] + np.einsum("aij,aj->ai", frames[toes], self.toes)
+        found[:, 4, 1] -= self.toe_radius_m
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -47,17 +56,19 @@ class Reference:
     com: FloatArray  # (F, 3) [m]
     momenta: FloatArray  # (F, 3) [kg m²/s] angular, about the centre of mass
     rates: FloatArray  # (F, J, 3) [rad/s] of the joints, each in its own frame
-    corners: FloatArray  # (F, 2, 4, 3) [m] of the soles
+    corners: FloatArray  # (F, 2, 5, 3) [m] of the soles, and toes
     soles: FloatArray  # (F, 2, 3) [m] their middles
     sole_rates: FloatArray  # (F, 2, 3) [m/s]
     foot_turns: FloatArray  # (F, 2, 4) rotations of the ankles in world, as wxyz
     foot_rates: FloatArray  # (F, 2, 3) [rad/s] of the ankles in their own frames
     down: BoolArray  # (F, 2) feet on the ground, left and right
+    bearing: BoolArray  # (F, 2, 5) corners that are low enough to bear the figure
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             object.__setattr__(self, name, frozen(getattr(self, name), name=name))
         object.__setattr__(self, "down", frozen_bools(self.down, None, 2, name="down"))
+        object.__setattr__(self, "bearing", frozen_bools(self.bearing, None, 2, 5, name="bearing"))
 
     def __len__(self) -> int:
         return len(self.com)
@@ -80,7 +91,14 @@ def soles_of(skeleton: Skeleton) -> Soles:
         raise InputError(f"'{skeleton.name}' has no two feet to stand on", "Name its ankles; see marey.skeleton.ROLES")
     numbers = [[names.index(name) for name in foot] for foot in wanted]
     left, right = (int(spheres.joints[foot[0]]) for foot in numbers)
-    return Soles((left, right), frozen(spheres.offsets[np.array(numbers)], 2, 4, 3, name="corners"))
+    toes = [names.index(f"{side}_toe") for side in SIDES]
+    return Soles(
+        (left, right),
+        frozen(spheres.offsets[np.array(numbers)], 2, 4, 3, name="corners"),
+        (int(spheres.joints[toes[0]]), int(spheres.joints[toes[1]])),
+        frozen(spheres.offsets[np.array(toes)], 2, 3, name="toes"),
+        float(spheres.radii[toes[0]]),
+    )
 
 
 def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference:
@@ -95,18 +113,17 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         raise InputError("the clip has other joints than the body", "Retarget it, or give no body")
     if motion.duration_s < MIN_FRAMES * dt:
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
-    sampled = sampled_clip(motion, 1.0 / dt)
-    down = feet_down(detect_contacts(sampled) if sampled.contacts is None else sampled.contacts)
-    coordinates, posed = _as_posed(sampled, simulator)
-    soles = soles_of(simulator.body.skeleton)
-    posed = on_floor(posed, soles, down)
+    clip = prepared_clip(motion, 1.0 / dt)
+    assert clip.contacts is not None
+    down, soles = feet_down(clip.contacts), soles_of(simulator.body.skeleton)
+    coordinates, posed = _as_posed(clip, simulator)
     here = [_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
     velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
     feet = posed.joint_frames()[1][:, list(soles.joints)]
     corners = np.array([soles.places(m.joints, m.frames) for m in here])
-    middles = corners.mean(axis=2)
+    middles = corners[:, :, :4].mean(axis=2)
     return Reference(
         motion=posed,
         coordinates=coordinates,
@@ -120,7 +137,39 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         foot_turns=feet.wxyz,
         foot_rates=_turn_rates(feet, dt),
         down=down,
+        bearing=bearing_points(corners, down),
     )
+
+
+def bearing_points(corners: FloatArray, down: BoolArray) -> BoolArray:
+    """Points ``(F, 2, 5)`` of feet that are down which are low enough; where none is, the lowest."""
+    heights = np.where(down[..., None], corners[..., 1], np.inf)
+    lowest = heights.min(axis=(1, 2), keepdims=True)
+    return heights < np.where(lowest < LOW_M, LOW_M, lowest + LOW_M)
+
+
+def prepared_clip(motion: Motion, rate_hz: float) -> Motion:
+    """Clip that a figure can stand on: smooth, at a rate, with contacts, standing feet on the floor at height zero."""
+    clip = sampled_clip(motion, rate_hz)
+    contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
+    down, soles = feet_down(contacts), soles_of(clip.skeleton)
+    return replace(grounded(on_floor(clip, soles, down), soles, down), contacts=contacts)
+
+
+def grounded(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+    """Clip whose feet touch the floor with their lowest points while they are down, and only then."""
+    lows = _lows(motion, soles)
+    result = motion
+    for s, side in enumerate(SIDES):
+        if not down[:, s].any():
+            continue
+        frames = np.arange(len(motion))
+        lifts = np.interp(frames, frames[down[:, s]], -lows[down[:, s], s])
+        lifts = np.where(down[:, s], lifts, np.maximum(lifts, -lows[:, s]))
+        smooth = np.convolve(np.pad(lifts, 2, mode="edge"), np.full(5, 0.2), mode="valid")
+        ankles = motion.joint_positions()[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
+        result = solve_two_bone(result, f"{side}_leg", ankles).motion
+    return result
 
 
 def sampled_clip(motion: Motion, rate_hz: float) -> Motion:
@@ -147,12 +196,17 @@ def with_calm_toes(motion: Motion) -> Motion:
 
 def on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
     """Clip moved up or down so that the lowest corner of standing soles is at height zero, in the median."""
-    origins, turns = motion.joint_frames()
-    frames = turns.matrix()
-    lows = np.array([soles.places(origins[i], frames[i])[..., 1].min(axis=1) for i in range(len(motion))])
+    lows = _lows(motion, soles)
     standing = lows[down] if down.any() else lows.min(axis=1)
     shift = np.array([0.0, float(np.percentile(standing, FLOOR_PERCENT)), 0.0])
     return replace(motion, root_positions=motion.root_positions - shift)
+
+
+def _lows(motion: Motion, soles: Soles) -> FloatArray:
+    """Heights ``(F, 2)`` [m] of the lowest points of both feet."""
+    origins, turns = motion.joint_frames()
+    frames = turns.matrix()
+    return np.array([soles.places(o, f)[..., 1].min(axis=1) for o, f in zip(origins, frames, strict=True)])
 
 
 def _as_posed(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:

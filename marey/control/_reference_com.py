@@ -9,52 +9,72 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.control._features_support import convex_hull, hull_distances
+from marey.control._reference import Reference
 from marey.dynamics import GRAVITY
 from marey.motion import runs
 
 MARGIN_M: Final = 0.015  # [m] pressure is planned no nearer than this to the edge of the soles
 LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced
+LEAST_PULL: Final = 0.2  # [-] of gravity: in flight nothing is carried
+SMOOTH_S: Final = 0.05  # [s] over which the change of a clip's angular momentum is smoothed
 LEVEL: Final = [0, 2]  # the axes of the ground
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sway:
-    r"""How the centre of mass is carried: :math:`\ddot c = \omega^2 (c - p)`, the inverted pendulum."""
+    r"""How the centre of mass is carried: :math:`\ddot c = \omega^2 (c - p)` over the ground, a pendulum upside down.
+
+    The pivot p is where the ground pushes, less a shift by what changes the angular momentum.
+    """
 
     com: FloatArray  # (F, 3) [m]
     velocity: FloatArray  # (F, 3) [m/s]
-    pressure: FloatArray  # (F, 2) [m] where the ground pushes, (x, z)
-    frequency: float  # [1/s] omega
+    pivot: FloatArray  # (F, 2) [m] p, (x, z)
+    shift: FloatArray  # (F, 2) [m] from the pivot to where the ground pushes
+    stiffness: FloatArray  # (F,) [1/s²] omega²: (g + vertical acceleration) / height
+    frequency: float  # [1/s] of the whole clip, for the capture point
 
     def capture(self, i: int) -> FloatArray:
         r"""Capture point ``(2,)`` [m] of a frame, :math:`c + \dot c/\omega`: where a stop would need support."""
         return (self.com[i] + self.velocity[i] / self.frequency)[LEVEL]
 
 
-def bearable_sway(com: FloatArray, corners: FloatArray, down: BoolArray, dt: float) -> Sway:
+def bearable_sway(reference: Reference, mass_kg: float) -> Sway:
     r"""Nearest path of the centre of mass whose pressure stays within the soles.
 
-    The pressure of the clip, :math:`p = c - \ddot c/\omega^2`, is moved into the hull of the soles that are down; then
-    :math:`c - \ddot c/\omega^2 = p` is solved for the path between ends that stay as they are. Without feet on the
-    ground the path of the clip is kept.
-
-    Args:
-        com: of the clip ``(F, 3)`` [m].
-        corners: of the soles ``(F, 2, 4, 3)`` [m].
-        down: feet on the ground ``(F, 2)``.
-        dt: time between frames [s].
+    The pivot of the clip, :math:`p = c - \ddot c/\omega^2`, is moved so that the pressure is in the hull of the soles
+    that bear; then :math:`c - \ddot c/\omega^2 = p` is solved for the path between ends that stay as they are. Without
+    feet on the ground the path of the clip is kept.
     """
-    height = max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)
-    frequency = float(np.sqrt(GRAVITY / height))
+    com, dt, bearing = reference.com, reference.dt, reference.bearing
+    lift = _second(com[:, 1], dt)
+    stiffness = np.maximum(GRAVITY + lift, LEAST_PULL * GRAVITY) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
     level = com[:, LEVEL]
-    second = np.zeros_like(level)
-    second[1:-1] = np.diff(level, n=2, axis=0) / dt**2
-    pressure = level - second / frequency**2
-    for i in np.flatnonzero(down.any(axis=1)):
-        pressure[i] = nearest_inside(convex_hull(corners[i][down[i]][..., LEVEL].reshape(-1, 2)), pressure[i], MARGIN_M)
+    pivot = level - _second(level, dt) / stiffness[:, None]
+    shift = _momentum_shift(reference.momenta, mass_kg * stiffness * com[:, 1], dt)
+    for i in np.flatnonzero(bearing.any(axis=(1, 2))):
+        hull = convex_hull(reference.corners[i][bearing[i]][:, LEVEL])
+        pivot[i] = nearest_inside(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
     path = np.array(com)
-    path[:, LEVEL] = _pendulum_path(pressure, level, frequency * dt)
-    return Sway(path, _rates(path, dt), pressure, frequency)
+    path[:, LEVEL] = _pendulum_path(pivot, level, stiffness * dt**2)
+    frequency = float(np.sqrt(GRAVITY / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
+    return Sway(path, _rates(path, dt), pivot, shift, stiffness, frequency)
+
+
+def _second(values: FloatArray, dt: float) -> FloatArray:
+    """Second differences; at the ends those of the neighbours."""
+    second = np.diff(values, n=2, axis=0) / dt**2
+    return np.concatenate([second[:1], second, second[-1:]])
+
+
+def _momentum_shift(momenta: FloatArray, push_n: FloatArray, dt: float) -> FloatArray:
+    r"""From pivot to pressure ``(F, 2)`` [m]: :math:`(\dot L_z, -\dot L_x)/F_y`."""
+    rates = np.gradient(momenta, dt, axis=0)
+    width = max(1, round(SMOOTH_S / dt))
+    padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
+    window = np.hanning(2 * width + 3)[1:-1]
+    calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
+    return np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None]
 
 
 def nearest_inside(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -> FloatArray:
@@ -85,15 +105,15 @@ def _nearest_on_line(hull: FloatArray, place: FloatArray) -> FloatArray:
     return hull[0] + along * way
 
 
-def _pendulum_path(pressure: FloatArray, level: FloatArray, step: float) -> FloatArray:
-    """Solve the pendulum for its path ``(F, 2)``; ``step`` is the frequency times the time between frames."""
+def _pendulum_path(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> FloatArray:
+    """Solve the pendulum for its path ``(F, 2)``; ``steps (F,)`` are its stiffnesses times the squared time step."""
     from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
 
-    count, k = len(pressure), 1.0 / step**2
-    bands = np.zeros((3, count))
+    k = 1.0 / steps[1:-1]
+    bands = np.zeros((3, len(pivot)))
     bands[0, 2:], bands[1, 1:-1], bands[2, :-2] = -k, 1.0 + 2.0 * k, -k
     bands[1, [0, -1]] = 1.0
-    known = np.array(pressure)
+    known = np.array(pivot)
     known[[0, -1]] = level[[0, -1]]
     return np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
 
@@ -111,3 +131,12 @@ def time_to_landing(down: BoolArray) -> FloatArray:
             if stop < len(down):
                 left[start:stop, side] = np.arange(stop - start, 0, -1)
     return left
+
+
+def swing_times(down: BoolArray) -> FloatArray:
+    """Frames of the whole swing that each foot is in ``(F, 2)``; zero while it is down."""
+    whole = np.zeros(down.shape)
+    for side in range(2):
+        for start, stop in runs(~down[:, side]):
+            whole[start:stop, side] = stop - start
+    return whole

@@ -12,8 +12,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.control._controller import Controller
 from marey.control._fall import Fall, detect_fall
-from marey.control._reference import SIDES, Reference, make_reference, sampled_clip, soles_of
-from marey.control._reference_com import bearable_sway, time_to_landing
+from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, soles_of
+from marey.control._reference_com import bearable_sway, swing_times, time_to_landing
 from marey.control._tasks import ControlTask, Drive, RowsTask
 from marey.control._track_laws import (
     Instant,
@@ -24,6 +24,7 @@ from marey.control._track_laws import (
     momentum_rows,
     pose_rows,
     root_rows,
+    step_offset,
 )
 from marey.dynamics import Body
 from marey.models import PGA, PoseModel
@@ -33,6 +34,9 @@ from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State,
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
+OFF_GROUND_M: Final = 0.005  # [m] a sole that is higher stands nowhere
+TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
+SINK_M_S: Final = 0.3  # [m/s] that a foot which should touch looks for the ground
 AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
 
 
@@ -83,8 +87,9 @@ class Tracker:
         self.reference = make_reference(motion, simulator, dt)
         self.controller = Controller(simulator) if controller is None else controller
         r = self.reference
-        self._sway = bearable_sway(r.com, r.corners, r.down, dt)
+        self._sway = bearable_sway(r, simulator.body.mass_kg)
         self._to_landing_s = time_to_landing(r.down) * dt
+        self._swing_s = swing_times(r.down) * dt
         self._flat = is_flat(r.corners, r.down)
         self._soles = soles_of(simulator.body.skeleton)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
@@ -94,9 +99,15 @@ class Tracker:
         """Begin again."""
         self.frame = 0
         self.fall: Fall | None = None
-        self.simulator.reset(self.reference.motion[0], velocity=self.reference.velocities[0])
+        velocity = np.array(self.reference.velocities[0])
+        velocity[3:6] += self._sway.velocity[0] - self._first_com_velocity()
+        self.simulator.reset(self.reference.motion[0], velocity=velocity)
         self.controller.reset()
         self._anchors: list[FloatArray | None] = [None, None]
+        self._offsets = np.zeros((2, 3))
+
+    def _first_com_velocity(self) -> FloatArray:
+        return (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
 
     @property
     def time_s(self) -> float:
@@ -147,15 +158,29 @@ class Tracker:
         return Instant(self.simulator, here, velocity, self.reference, self._sway, frame, self._soles, self.weights)
 
     def _foot(self, at: Instant, side: int) -> RowsTask:
-        """Rows of a foot, which is anchored where it comes down flat."""
-        if not self._flat[at.frame, side]:
-            self._anchors[side] = None
+        """Rows of a foot, which is anchored where it comes down flat, and swings from there to where it is needed."""
+        r, i = at.reference, at.frame
+        points = self._soles.places(at.here.joints, at.here.frames)[side]
+        corners, lowest = points[:4], float(points[:, 1].min())
+        place = corners.mean(axis=0)
+        if self._flat[i, side]:
+            if self._anchors[side] is None or lowest > OFF_GROUND_M:
+                self._anchors[side] = place * (1.0, 0.0, 1.0)
         else:
-            corners = self._soles.places(at.here.joints, at.here.frames)[side]
-            place = corners.mean(axis=0) * (1.0, 0.0, 1.0)
-            if self._anchors[side] is None or corners[:, 1].min() > 0.005:
-                self._anchors[side] = place
-        return foot_rows(at, side, self._anchors[side], float(self._to_landing_s[at.frame, side]))
+            self._anchors[side] = None
+        landed = r.down[i, side] and (i == 0 or not r.down[i - 1, side])
+        if landed or self._anchors[side] is not None:
+            self._offsets[side] = (place - r.soles[i, side]) * (1.0, 0.0, 1.0)
+        elif r.down[i, side] and lowest > TOUCH_M:
+            self._offsets[side, 1] -= SINK_M_S * at.dt
+        return foot_rows(at, side, self._anchors[side], self._offset(at, side))
+
+    def _offset(self, at: Instant, side: int) -> FloatArray:
+        """How far from the clip a foot should be: as it stood, then more and more where balance wants it to land."""
+        if at.reference.down[at.frame, side]:
+            return self._offsets[side]
+        left, whole = self._to_landing_s[at.frame, side], self._swing_s[at.frame, side]
+        return (left / max(whole, at.dt)) * self._offsets[side] + step_offset(at, float(left))
 
 
 def track(
@@ -263,7 +288,7 @@ def figure_of(
     if isinstance(model, int):
         if model < 1:
             raise InputError(f"{model} modes", "Give one at least, or None for all joints")
-        clip = sampled_clip(motion, 1.0 / dt)
+        clip = prepared_clip(motion, 1.0 / dt)
         model = PGA(n_components=min(model, len(clip) - 1), weights="lever").fit([clip])
     ground = Ground() if ground is None else ground
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground)

@@ -95,19 +95,19 @@ def pulled(pace: Pace, now: FloatArray, wanted: FloatArray, then: FloatArray, er
 
 
 def com_rows(at: Instant) -> RowsTask:
-    r"""The centre of mass, carried by a pressure under the soles: :math:`\ddot c = \omega^2(c - p)`.
+    r"""The centre of mass, carried by the soles: :math:`\ddot c = \omega^2(c - p)`.
 
-    The pressure moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
+    The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com = at.com_velocity(), at.here.com
-    pressure = sway.pressure[i] + (1.0 + w.capture) * at.capture_error()
+    pivot = sway.pivot[i] + (1.0 + w.capture) * at.capture_error()
     hull = bearing_hull(at)
     if len(hull):
-        pressure = nearest_inside(hull, pressure, EDGE_M)
+        pivot = nearest_inside(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     wanted, then = sway.velocity[i], sway.velocity[at.following]
     target = pulled((h, w.com_per_s), now, wanted, then, sway.com[i] - com)
-    target[LEVEL] = now[LEVEL] + h * sway.frequency**2 * (com[LEVEL] - pressure)
+    target[LEVEL] = now[LEVEL] + h * sway.stiffness[i] * (com[LEVEL] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
@@ -154,14 +154,14 @@ def pose_rows(at: Instant, moving: IntArray) -> RowsTask:
     return RowsTask(matrix, target, weight=at.weights.pose)
 
 
-def foot_rows(at: Instant, side: int, anchor: FloatArray | None, to_landing_s: float) -> RowsTask:
+def foot_rows(at: Instant, side: int, anchor: FloatArray | None, offset: FloatArray) -> RowsTask:
     """A foot that stands at its anchor, or swings to where the clip, and balance, want it.
 
     Args:
         at: now.
         side: 0 left, 1 right.
-        anchor: place of the sole ``(3,)`` [m]; None for a foot in the air.
-        to_landing_s: time until it lands [s].
+        anchor: place of the sole ``(3,)`` [m]; None for a foot that rolls or is in the air.
+        offset: from the place that the clip has for it ``(3,)`` [m].
     """
     w, r, h, here = at.weights, at.reference, at.dt, at.here
     joint, middle, sole = sole_of(at.simulator.body.skeleton, SIDES[side])
@@ -174,7 +174,7 @@ def foot_rows(at: Instant, side: int, anchor: FloatArray | None, to_landing_s: f
         turn = pulled((h, w.foot_per_s), spin, still, still, (frame.inverse() @ flat).log())
     else:
         i, j = (at.frame, side), (at.following, side)
-        away = r.soles[i] + _step(at, to_landing_s) - place
+        away = r.soles[i] + offset - place
         shift = pulled((h, w.foot_per_s), now, r.sole_rates[i], r.sole_rates[j], away)
         aim = (frame.inverse() @ SO3(r.foot_turns[i])).log()
         turn = pulled((h, w.foot_per_s), spin, r.foot_rates[i], r.foot_rates[j], aim)
@@ -183,7 +183,7 @@ def foot_rows(at: Instant, side: int, anchor: FloatArray | None, to_landing_s: f
     return RowsTask(matrix, target, weight=w.swing if anchor is None else w.stance)
 
 
-def _step(at: Instant, to_landing_s: float) -> FloatArray:
+def step_offset(at: Instant, to_landing_s: float) -> FloatArray:
     r"""How far from the clip ``(3,)`` [m] a foot shall land: :math:`(\xi - \xi^*)\,e^{\omega T}`, in part."""
     grown = at.weights.step * at.capture_error() * np.exp(at.sway.frequency * to_landing_s)
     size = float(np.linalg.norm(grown))
@@ -192,5 +192,5 @@ def _step(at: Instant, to_landing_s: float) -> FloatArray:
 
 
 def is_flat(corners: FloatArray, down: BoolArray) -> BoolArray:
-    """Feet ``(F, 2)`` that are down with all corners ``(F, 2, 4, 3)``."""
-    return down & (corners[..., 1] < FLAT_M).all(axis=-1)
+    """Feet ``(F, 2)`` that are down with all corners ``(F, 2, 5, 3)``."""
+    return down & (corners[:, :, :4, 1] < FLAT_M).all(axis=-1)
