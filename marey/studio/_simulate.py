@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError
-from marey.dynamics import Body
+from marey.base import ConvergenceError, FloatArray, InputError
+from marey.control._reference_stand import stand
 from marey.motion import Motion
 from marey.simulate import Ball, PointForce, Push, Simulator, forces_at
 from marey.skeleton import Pose, role_map
-from marey.studio._simulate_figure import Figures, grounded, standing_frame
+from marey.studio._simulate_figure import Figures, grounded
 from marey.studio._simulate_hand import ROOM_M, Hand
 from marey.studio._simulate_take import Take
 from marey.studio._simulate_trace import Standing, Trace, standing
@@ -38,12 +38,10 @@ SHOWN: Final = {"Forces": True, "Support": True, "Centre of mass": True}
 class Arena:
     """Edited only by the session's worker."""
 
-    def __init__(self, motion: Motion, frame: int, wish: Wish | None = None) -> None:
-        self.body = Body.from_motion(motion)
-        self.clip = self.body.motion(motion)
+    def __init__(self, figures: Figures, frame: int, wish: Wish | None = None) -> None:
+        self.figures, self.body, self.clip = figures, figures.body, figures.clip
         self.frame = int(np.clip(frame, 0, self.clip.num_frames - 1))
         self.wish = Wish() if wish is None else wish
-        self.figures = Figures(self.body, self.clip)
         self.is_on = True  # on the stage; otherwise the clip is
         self.is_running = True
         self.is_recording = False
@@ -59,12 +57,11 @@ class Arena:
         self.start()
 
     def start(self, *, is_standing: bool = False) -> None:
-        """Put the figure into its frame again, at rest, or into the frame in which it stands best."""
-        self.begun = standing_frame(self.clip) if is_standing else self.frame
+        """Put the figure into its frame again, at rest, or let it stand as quietly as the clip ever does."""
         self.hand: Hand | None = None
         self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
         self._pushes: list[Push] = []
-        pose = self.clip[self.begun]
+        pose = stand(self.clip, STEP_S)[0] if is_standing else self.clip[self.frame]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
         self.home = grounded(self._made(), pose, self.ground)
         self._take_over(self._made(), self.home, None)
@@ -75,6 +72,10 @@ class Arena:
     def ask(self, what: str, value: float) -> None:
         """Move a slider, or tick a box."""
         self._change(self.wish.with_value(what, value))
+
+    def stand_on(self, feet: str) -> None:
+        """Choose what a balancing figure stands on; it begins again."""
+        self._change(self.wish.with_feet(feet))
 
     def choose(self, will: str) -> None:
         """Choose what the figure wants."""
@@ -196,7 +197,7 @@ class Arena:
 
     def _made_step(self) -> None:
         self.pulls = (*self._pull(), *forces_at(self._pushes, self._now_s, STEP_S))
-        self.will.step(STEP_S, self.pulls)
+        self._moved_on()
         if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_M:
             raise InputError(
                 "the figure left the room", "It is back at its start; take more damping, or smaller forces"
@@ -209,6 +210,17 @@ class Arena:
         if self.hand is None:
             x, _, z = self.simulator.state.root_position.tolist()
             self._view += (np.array([x, z]) - self._view) * (STEP_S / FOLLOW_S)
+
+    def _moved_on(self) -> None:
+        """Let the will make its step; limits that make it unstable are given up."""
+        try:
+            self.will.step(STEP_S, self.pulls)
+        except ConvergenceError:
+            if not self.wish.is_limited:
+                raise
+            self.ask("has_limits", False)
+            self.remarks = ["Joint limits were given up: with them a step was unstable."]
+            self.will.step(STEP_S, self.pulls)
 
     def _pull(self) -> tuple[PointForce, ...]:
         """The hand's pull, unless it sets a goal."""
@@ -230,7 +242,7 @@ class Arena:
             if wish.slope_deg != before.slope_deg:
                 self.pivot = self._turning_point()
             self.wish = wish
-            if wish.will in ON_FEET and wish.will != before.will:
+            if wish.will in ON_FEET and (wish.will, wish.feet) != (before.will, before.feet):
                 self.start(is_standing=wish.will == "balance")
             elif wish.will != before.will or wish.is_other_simulator(before):
                 self._take_over(self._made(), self.pose, self.simulator.state.velocity)
@@ -259,7 +271,7 @@ class Arena:
             moving = np.zeros(simulator.num_dof)
             count = simulator.num_dof if velocity.size == simulator.num_dof else 6
             moving[:count] = velocity[:count]
-        will = make_will(simulator, self.wish, self.home, self.clip[self.begun :])
+        will = make_will(simulator, self.wish, self.home, self.clip[self.frame :])
         if moving is not None:
             simulator.reset(pose, velocity=moving)
             will.go_on_from(self.will)

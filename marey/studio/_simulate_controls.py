@@ -14,6 +14,7 @@ from marey.studio._simulate_wish import (
     BALL_KG,
     BALL_M_S,
     DIRECTION_DEG,
+    FEET,
     FLAGS,
     PARTS,
     PUSH_N,
@@ -48,6 +49,7 @@ class WillGroup:
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         self.will = gui.add_dropdown("The figure is", options=WILLS)
+        self.feet = gui.add_dropdown("Stands on", options=FEET, hint="when it is balancing")
         start = Wish()
         self.fields = {what: self._add(gui, what, start) for what in LABELS}
         self.ticks = {
@@ -56,6 +58,7 @@ class WillGroup:
         }
         assert set(self.ticks) == set(FLAGS) and set(self.fields) == set(RANGES)
         self.will.on_update(when_user(lambda: self._choose(tell)))
+        self.feet.on_update(when_user(lambda: self._stand(tell)))
         for what, field in self.fields.items():
             field.on_user(partial(self._ask, tell, what))
         for what, box in self.ticks.items():
@@ -65,6 +68,8 @@ class WillGroup:
         """Show what was asked for."""
         if self.will.value != arena.wish.will:
             self.will.value = arena.wish.will
+        if self.feet.value != arena.wish.feet:
+            self.feet.value = arena.wish.feet
         for what, field in self.fields.items():
             field.show(float(getattr(arena.wish, what)))
         for what, box in self.ticks.items():
@@ -78,6 +83,10 @@ class WillGroup:
     def _choose(self, tell: Tell) -> None:
         will = self.will.value
         tell("will", lambda arena: arena.choose(will))
+
+    def _stand(self, tell: Tell) -> None:
+        feet = self.feet.value
+        tell("feet", lambda arena: arena.stand_on(feet))
 
     def _ask(self, tell: Tell, what: str, value: float) -> None:
         def edit(arena: Arena) -> None:

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, MareyError
+from marey.control._reference_stand import stand
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.lie import SO3
@@ -15,10 +16,11 @@ from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, Simulator, contact_spheres
 from marey.skeleton import Pose
-from marey.studio._simulate_wish import RANGES, Wish
+from marey.studio._simulate_wish import FEET, RANGES, Wish
 
 LEARNT: Final = 600  # frames: a pose space does not ask for more
 LIMIT_ROOM_RAD: Final = 0.5  # round what the clip shows, so that a figure can fall and be pulled
+LEARNT_STAND_S: Final = 4.0
 LEAST_MODE: Final = 3e-3  # of the first mode: the clip says nothing about smaller ones
 NEAR_M: Final = 0.15  # a figure that is higher is in the air, and is left there
 
@@ -26,9 +28,11 @@ NEAR_M: Final = 0.15  # a figure that is higher is in the air, and is left there
 class Figures:
     """Makes simulators; what the clip teaches is kept."""
 
-    def __init__(self, body: Body, clip: Motion) -> None:
-        self.body = body
-        self._lesson = _thinned(clip)
+    def __init__(self, motion: Motion) -> None:
+        self.motion = motion
+        self.body = Body.from_motion(motion)
+        self.clip = self.body.motion(motion)
+        self._lesson = _thinned(self.clip)
         self._space: PoseModel | None = None
         self._limits: JointLimits | None = None
 
@@ -52,7 +56,7 @@ class Figures:
             if self._lesson.num_frames < 3:
                 raise InputError("a clip this short has no modes", "Let all joints move")
             most = min(round(RANGES["modes"][1]), self._lesson.num_frames - 1)
-            space = PGA(n_components=most, weights="lever").fit([self._lesson])
+            space = PGA(n_components=most, weights="lever").fit([self._lesson, *_stands(self._lesson)])
             moving = int(np.count_nonzero(space.deviations > LEAST_MODE * space.deviations[0]))
             self._space = space.truncated(max(moving, 1))
         return self._space.truncated(min(modes, self._space.num_components))
@@ -84,16 +88,12 @@ def _gaps(simulator: Simulator, ground: Ground) -> FloatArray:
     return ground.gaps(centres) - radii
 
 
-def standing_frame(clip: Motion) -> int:
-    """The frame in which both soles are flattest on one level; 0 for a body without feet."""
-    (joints, offsets, _), names = contact_spheres(clip.skeleton)
-    soles = [i for i, name in enumerate(names) if "_heel_" in name or "_ball_" in name]
-    if not soles:
-        return 0
-    origins, turns = clip.joint_frames()
-    frames = turns.matrix()[:, joints[soles]]
-    heights = origins[:, joints[soles], 1] + (frames[:, :, 1] * offsets[soles]).sum(axis=-1)
-    return int(np.argmin(np.ptp(heights, axis=1)))
+def _stands(clip: Motion) -> list[Motion]:
+    """Stands on both feet and on each, so that a figure has the modes to balance; none of a body without feet."""
+    try:
+        return [stand(clip, LEARNT_STAND_S, feet=feet) for feet in FEET]
+    except MareyError:
+        return []
 
 
 def _thinned(clip: Motion) -> Motion:

@@ -13,6 +13,7 @@ from marey.base import FloatArray, InputError
 from marey.studio._document import Document
 from marey.studio._simulate import Arena
 from marey.studio._simulate_controls import LooksGroup, PushGroup, Tell, WillGroup
+from marey.studio._simulate_figure import Figures
 from marey.studio._simulate_plots import Plots
 from marey.studio._sketch_controls import see
 
@@ -111,8 +112,9 @@ class SimulatePanel:
             raise InputError("no clip is open", "Open one first")
         self._state.content = _boxed("<div>Preparing the figure; the first time takes a while.</div>")
         self._session.flush()
-        wish = None if document.arena is None else document.arena.wish
-        arena = Arena(document.film.motion, document.index, wish)
+        motion, last = document.film.motion, document.arena
+        figures = last.figures if last is not None and last.figures.motion is motion else Figures(motion)
+        arena = Arena(figures, document.index, None if last is None else last.wish)
         document.playing, document.arena = False, arena
         if document.walk is not None:
             document.walk.is_on = False

@@ -9,20 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.control import (
-    Controller,
-    ControlTask,
-    Drive,
-    Fall,
-    Gains,
-    ModesTask,
-    MomentumTask,
-    Puppet,
-    SupportTask,
-    Tracker,
-    TrackWeights,
-    detect_fall,
-)
+from marey.control import Drive, Gains, Puppet, Tracker, TrackWeights
+from marey.control._reference_stand import stand
 from marey.kinematics import PointTask, PoseTask
 from marey.motion import Motion
 from marey.simulate import PointForce, Simulator
@@ -32,9 +20,8 @@ from marey.studio._simulate_wish import Wish
 STRING_WEIGHT: Final = 0.3  # [1/rad²] of a puppet's pose
 ROOT_WEIGHT: Final = 1.0  # [-] of a puppet's place and turn
 HAND_PER_S: Final = 20.0  # [1/s] in which a goal in the hand is reached
-POSE_WEIGHT: Final = 3.0  # [1/rad²] of all modes, against 100 of the centre of mass
-FULL_WEIGHT: Final = 30.0  # [1/rad²] of all joints
-MAX_CLIP_S: Final = 60.0  # that is prepared for tracking
+MAX_CLIP_S: Final = 30.0  # that is prepared for tracking
+STAND_S: Final = 4.0  # of a stand: enough to lift a foot; its last pose is held for good
 
 
 class Will(ABC):
@@ -43,7 +30,6 @@ class Will(ABC):
     def __init__(self, simulator: Simulator, wish: Wish) -> None:
         self.simulator, self.wish = simulator, wish
         self.goal: PointTask | None = None  # what the hand asks for, where it is no pull
-        self.fall: Fall | None = None  # after it, a figure that wanted to stand is limp
 
     def hear(self, wish: Wish) -> None:
         """Follow the sliders."""
@@ -65,22 +51,11 @@ class Will(ABC):
 
     def go_on_from(self, other: Will) -> None:
         """Take over from a will of another simulator."""
-        self.fall = other.fall
+        del other  # most have nothing to remember
 
     @abstractmethod
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
         """Move the figure on."""
-
-    def _watch(self, height_m: float) -> None:
-        """See whether the figure fell, which should be so high above what it stands on [m]."""
-        low = self.simulator.mechanics().com[1] - self._floor_m()
-        self.fall = detect_fall(self.simulator, self.simulator.state, float(low), height_m)
-
-    def _floor_m(self) -> float:
-        """Height of the ground under the figure."""
-        constrainer, com = self.simulator.constrainer, self.simulator.mechanics().com
-        grounds = () if constrainer is None else constrainer.grounds
-        return max((float(com[1] - g.gaps(com) / g.normal[1]) for g in grounds), default=0.0)
 
 
 class Free(Will):
@@ -129,41 +104,8 @@ class OnStrings(Will):
         self._puppet.step(dt, forces, tasks=(keep, *goals))
 
 
-class Balance(Will):
-    """A figure that wants to stay on its feet, by forces from inside alone."""
-
-    def __init__(self, simulator: Simulator, wish: Wish, home: Pose) -> None:
-        super().__init__(simulator, wish)
-        self._pose = kept_pose(simulator, home)
-        self._tasks = (SupportTask(), MomentumTask())
-        self._controller = Controller(simulator)
-        self._height_m = float(simulator.mechanics().com[1]) - self._floor_m()
-
-    @property
-    def takes_goals(self) -> bool:
-        return self.wish.is_reaching
-
-    @property
-    def words(self) -> str:
-        report = self._controller.report
-        if report is None or self.fall is not None:
-            return "" if self.fall is None else f"{self.fall}, limp since"
-        plan = "" if report.is_planned else ", no plan"
-        return f"strongest actuation {float(abs(report.actuation).max()):.0f} N m{plan}"
-
-    def step(self, dt: float, forces: Sequence[PointForce]) -> None:
-        """Plan, then physics; physics alone after a fall."""
-        if self.fall is not None:
-            self.simulator.step(dt, forces)
-            return
-        goals = () if self.goal is None else (self.goal,)
-        keep = Drive(self._pose, Gains(self.wish.stiffness_per_s, 0.0))
-        self._controller.step(dt, forces, tasks=(*self._tasks, keep, *goals))
-        self._watch(self._height_m)
-
-
-class Track(Will):
-    """A figure that does what the clip shows, by forces from inside alone; at its end it holds the last pose."""
+class Follow(Will):
+    """A figure that does what a clip shows, by forces from inside alone; at its end it holds the last pose."""
 
     def __init__(self, simulator: Simulator, wish: Wish, clip: Motion) -> None:
         super().__init__(simulator, wish)
@@ -180,38 +122,31 @@ class Track(Will):
 
     @property
     def words(self) -> str:
-        tracker = self._tracker
-        if self.fall is not None:
-            return f"{self.fall}, limp since"
-        now_s = min(tracker.time_s, self._duration_s)
-        return f"{now_s:.2f} s of {self._duration_s:.2f} s, {100.0 * tracker.error_m:.1f} cm from the clip"
+        tracker, report = self._tracker, self._tracker.controller.report
+        if tracker.fall is not None:
+            return f"{tracker.fall}, limp since"
+        strongest_nm = 0.0 if report is None else float(np.abs(report.actuation).max())
+        where = f"{100.0 * tracker.error_m:.1f} cm off, up to {strongest_nm:.0f} N m"
+        if self.wish.will == "balance":
+            return where
+        return f"{min(tracker.time_s, self._duration_s):.2f} s of {self._duration_s:.2f} s, {where}"
 
     def go_on_from(self, other: Will) -> None:
-        super().go_on_from(other)
-        if isinstance(other, Track):
-            self._tracker.frame = other._tracker.frame
+        if isinstance(other, Follow):
+            self._tracker.frame, self._tracker.fall = other._tracker.frame, other._tracker.fall
 
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
         """Plan, then physics; physics alone after a fall."""
-        if self.fall is not None:
+        if self._tracker.fall is not None:
             self.simulator.step(dt, forces)
             return
         self._tracker.tasks = () if self.goal is None else (self.goal,)
         self._tracker.step(forces)
-        self.fall = self._tracker.fall
 
 
 def _weights(wish: Wish) -> TrackWeights:
-    """Poses are taken back critically damped, twice as fast as a standing figure keeps its own."""
+    """Poses are taken back critically damped, twice as fast as a puppet keeps its own."""
     return TrackWeights(pose_per_s=2.0 * wish.stiffness_per_s)
-
-
-def kept_pose(simulator: Simulator, home: Pose) -> ControlTask:
-    """Task to keep a pose; in a pose space its coordinates are found once, not in every step."""
-    if simulator.model is None:
-        return PoseTask(home, weight=FULL_WEIGHT)
-    still = Motion(simulator.model.skeleton, 60.0, home.root_position[None], home.rotations.reshape(1, -1))
-    return ModesTask(simulator.model.encode(still)[0], weight=POSE_WEIGHT)
 
 
 def make_will(simulator: Simulator, wish: Wish, home: Pose, clip: Motion) -> Will:
@@ -221,9 +156,7 @@ def make_will(simulator: Simulator, wish: Wish, home: Pose, clip: Motion) -> Wil
     """
     simulator.reset(home)
     if wish.will == "track":
-        return Track(simulator, wish, clip)
-    if wish.will == "puppet":
-        return OnStrings(simulator, wish, home)
+        return Follow(simulator, wish, clip)
     if wish.will == "balance":
-        return Balance(simulator, wish, home)
-    return Free(simulator, wish)
+        return Follow(simulator, wish, stand(home, STAND_S, feet=wish.feet))
+    return OnStrings(simulator, wish, home) if wish.will == "puppet" else Free(simulator, wish)

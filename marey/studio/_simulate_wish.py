@@ -26,6 +26,7 @@ RANGES: Final = {  # what the page may ask for
     "slope_deg": (-25.0, 25.0),
 }
 OF_SIMULATOR: Final = ("damping_per_s", "modes", "is_full", "gravity_m_s2", "slope_deg", "is_limited")
+FEET: Final[tuple[str, ...]] = ("both", "left", "right")
 ON_FEET: Final = ("balance", "track")  # wills that begin on their feet
 FLAGS: Final = ("is_full", "is_reaching", "has_limits")
 
@@ -44,6 +45,7 @@ class Wish:
     gravity_m_s2: float = GRAVITY
     slope_deg: float = 0.0  # of the ground, rising ahead (+z)
     is_reaching: bool = False  # balancing, the figure reaches for the hand by itself instead of being pulled
+    feet: str = "both"  # or "left" or "right", that a balancing figure stands on
     has_limits: bool = True  # joints stay within what the clip shows
 
     def with_value(self, what: str, value: float) -> Wish:
@@ -65,6 +67,12 @@ class Wish:
         if will not in WILLS:
             raise UnknownNameError("will", will, "a figure", WILLS)
         return replace(self, will=will)
+
+    def with_feet(self, feet: str) -> Wish:
+        """Choose what a balancing figure stands on."""
+        if feet not in FEET:
+            raise UnknownNameError("feet", feet, "a stand", FEET)
+        return replace(self, feet=feet)
 
     def ground(self, pivot: ArrayLike) -> Ground:
         """The ground, turned about a point of it."""
@@ -94,7 +102,7 @@ PARTS: Final = {  # where one can push: label -> role in the body
     "left foot": "left_ankle",
     "right foot": "right_ankle",
 }
-CHESTS: Final = ("spine2", "spine1")  # of bodies with fewer joints
+INSTEAD: Final = {"chest": ("spine2", "spine1"), "head": ("neck",)}  # of bodies with fewer joints
 PUSH_N: Final = (0.0, 1500.0)
 PUSH_S: Final = (0.01, 2.0)
 DIRECTION_DEG: Final = (-180.0, 180.0)
@@ -119,7 +127,7 @@ def part_named(part: str, roles: RoleMap) -> int:
     """
     if part not in PARTS:
         raise UnknownNameError("part", part, "the body", tuple(PARTS))
-    for role in (PARTS[part], *(CHESTS if part == "chest" else ())):
+    for role in (PARTS[part], *INSTEAD.get(part, ())):
         joint = roles.get(role)
         if joint is not None:
             return joint

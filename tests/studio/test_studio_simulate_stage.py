@@ -11,6 +11,7 @@ import pytest
 from marey import samples
 from marey.lie import SO3
 from marey.studio._simulate import Arena
+from marey.studio._simulate_figure import Figures
 from marey.studio._simulate_marks import MAX_ARROWS, MAX_CORNERS, MAX_M, arrow_ends, fan, outline
 from marey.studio._simulate_plots import SIDE_M, SIDE_PX, Plots, from_above
 from marey.studio._simulate_stage import SimulateStage, ground_forces, outer_forces
@@ -18,6 +19,7 @@ from marey.studio._simulate_trace import KEPT, Standing
 from marey.studio._simulate_wish import Wish
 
 WALK = samples.walk()
+FIGURES = Figures(WALK)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def server():
 
 @pytest.fixture
 def arena() -> Arena:
-    return Arena(WALK, 30)
+    return Arena(FIGURES, 30)
 
 
 def run(arena: Arena, steps: int) -> None:
@@ -75,7 +77,7 @@ def test_a_drag_tells_joint_and_place_in_the_world(stage: SimulateStage, arena: 
 def test_another_body_replaces_the_first(stage: SimulateStage, arena: Arena) -> None:
     stage.draw(arena, (0.0, 0.0))
     first = stage._body
-    stage.draw(Arena(samples.load("deepmimic/walk"), 0), (0.0, 0.0))
+    stage.draw(Arena(Figures(samples.load("deepmimic/walk")), 0), (0.0, 0.0))
     assert stage._body is not first and len(stage._body._nodes) <= 15
 
 
@@ -205,7 +207,7 @@ def test_a_puppet_shows_what_its_strings_do(arena: Arena) -> None:
 
 def test_every_will_is_drawn(stage: SimulateStage) -> None:
     for will in ("free", "puppet", "balance", "track"):
-        arena = Arena(WALK, 30, Wish(will=will))
+        arena = Arena(FIGURES, 30, Wish(will=will))
         run(arena, 3)
         stage.draw(arena, arena.place())
         assert np.isfinite(stage._marks._mass.position).all()
