@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.control._controller_drive import driven
 from marey.control._controller_strength import actuator_strength
-from marey.control._features import Feature, control_form
+from marey.control._features import Feature, control_form, fastest_turn
 from marey.control._features_stance import Stance, checked_stance, stance_features
 from marey.control._features_support import Support, next_support
 from marey.control._features_tasks import Scene, as_drive, features_of
@@ -27,6 +28,8 @@ from marey.simulate import PointForce, Rows, Simulator, State, StepSystem
 
 Hierarchy = Literal["weights", "strict"]
 HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
+MAX_LEVELS: Final = 4  # times that a step is halved
+MAX_TURN: Final = 0.5  # [rad] of a segment in one step; more is beyond explicit forces
 FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
 
 
@@ -149,20 +152,35 @@ class Controller:
         """
         if tasks is not None:
             self.tasks = tasks
-        pushes = tuple(forces)
-        system = self.simulator.system(dt, pushes)
+        return self._moved(dt, tuple(forces), MAX_LEVELS)
+
+    def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
+        """One step, or two of half its length where something would turn too far in it."""
+        simulator = self.simulator
+        system, support = simulator.system(dt, forces), self._support
         posed, errors = self._posed(system)
-        found = self._solved(posed)
-        actuation = self._served(system, found) if found.is_solved else FADE * self._last * dt
-        if self.preview and found.is_solved:
-            state = self.simulator.advance(system, found.planned_velocity)
-        else:
-            inner = np.concatenate([np.zeros(ROOT_SIZE), actuation / dt])
-            state = self.simulator.step(dt, pushes, generalised_force=inner)
-        self._last = actuation / dt
-        self._report = ControlReport(
-            self._last, found.planned_velocity, state.velocity, found.gap, errors, found.status, self._support
-        )
+        plan = self._solved(posed)
+        if not plan.is_solved:
+            plan = replace(plan, actuation=FADE * self._last * dt)
+        slack = self.slack_speed if plan.is_solved else inf
+        done = driven(simulator, system, plan, self.strongest * dt, slack)
+        velocity = plan.planned_velocity if self.preview and plan.is_solved else done.velocity
+        if not dt * fastest_turn(system, velocity) <= MAX_TURN:
+            self._support = support
+            if not levels:
+                return self._limp(dt, forces)
+            self._moved(0.5 * dt, forces, levels - 1)
+            return self._moved(0.5 * dt, forces, levels - 1)
+        state, self._last = simulator.advance(done.system, velocity, done.outcome), done.actuation / dt
+        shown = (self._last, plan.planned_velocity, state.velocity, plan.gap, errors, plan.status, self._support)
+        self._report = ControlReport(*shown)
+        return state
+
+    def _limp(self, dt: float, forces: tuple[PointForce, ...]) -> State:
+        """One step without actuation, where every plan leads to whirling; the simulator calms it."""
+        state, self._last = self.simulator.step(dt, forces), np.zeros(self.strongest.size)
+        shown = (self._last, state.velocity, state.velocity, 0.0, (0.0,) * len(self._drives), SolveStatus.STALLED)
+        self._report = ControlReport(*shown, self._support)
         return state
 
     def _posed(self, system: StepSystem) -> tuple[_Posed, tuple[float, ...]]:
@@ -193,26 +211,6 @@ class Controller:
         bare = problem.with_goals(stance[0] + held[0], stance[1] + held[1])
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
         return solve_strictly(bare, replace(self.relaxation, name="none"), posed.levels, is_open)
-
-    def _served(self, system: StepSystem, found: ControlSolution) -> FloatArray:
-        r"""Actuation that holds on to the planned speeds where contacts do not push as planned.
-
-        .. math:: \mu + K\,(v_{plan} - v),\qquad (M + K)\,v = f + A^T\mu + K\,v_{plan} + J^T\lambda
-
-        Without it a foot that slips would whirl under a torque that was meant for the whole body. Ours.
-        """
-        constrainer, state = self.simulator.constrainer, self.simulator.state
-        if constrainer is None or not isfinite(self.slack_speed):
-            return found.actuation
-        stiff = self.strongest * system.dt / self.slack_speed
-        inertia, rhs = np.array(system.damped), np.array(system.rhs)
-        inertia.reshape(-1)[ROOT_SIZE * (rhs.size + 1) :: rhs.size + 1] += stiff
-        rhs[ROOT_SIZE:] += found.actuation + stiff * found.planned_velocity[ROOT_SIZE:]
-        place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-        velocity = constrainer.solve(*place, system.dt, inertia, rhs, self.simulator.memory).velocity
-        more = stiff * (found.planned_velocity - velocity)[ROOT_SIZE:]
-        most = self.strongest * system.dt
-        return np.clip(found.actuation + more, -most, most)
 
     def _rows(self, system: StepSystem) -> Rows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray
+from marey.simulate import StepSystem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,3 +30,9 @@ def control_form(features: Iterable[Feature], size: int) -> tuple[FloatArray, Fl
         quadratic += pulled @ feature.matrix
         linear -= pulled @ feature.target
     return quadratic, linear
+
+
+def fastest_turn(system: StepSystem, velocity: FloatArray) -> float:
+    """Largest angular velocity [rad/s] of any segment at a velocity ``(d,)``."""
+    turns = system.mechanics.angular @ velocity
+    return float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max()))

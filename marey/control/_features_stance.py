@@ -14,8 +14,8 @@ from marey.control._tasks import SIDES
 from marey.simulate import Rows
 
 Stance = Iterable[str]
-STICK_WEIGHT: Final = 1e3  # [s²/m²] points that stand stay: above all goals, below what must hold
-LIE_WEIGHT: Final = 1e2  # [s²/m²] soles that stand come down flat
+STICK_WEIGHT: Final = 1e4  # [s²/m²] points that stand stay: above all goals, below what must hold
+LIE_WEIGHT: Final = 1e3  # [s²/m²] soles that stand come down flat
 TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step may bear the figure
 DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
 DOWN_SPEED: Final = 0.1  # [m/s] at most

@@ -49,10 +49,10 @@ def polished(problem: ControlProblem, relaxation: Relaxation, first: ControlSolu
 
 
 def pressing(problem: ControlProblem, found: ControlSolution) -> BoolArray:
-    """One-sided rows ``(m,)`` that push more than they move away, both as speeds."""
+    """One-sided rows ``(m,)`` that push more than they move away, both as speeds, or stay where they are."""
     k = problem.num_actuators
     away = problem.rows @ found.planned_velocity - problem.ends
-    presses = found.multipliers * np.diag(problem.gram)[k:] > np.maximum(away, 1e-9)
+    presses = away < np.maximum(found.multipliers * np.diag(problem.gram)[k:], STILL)
     return presses & ~problem.is_equal & ~problem.is_friction
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, frozen
-from marey.control._features import control_form
+from marey.control._features import control_form, fastest_turn
 from marey.control._features_support import Support, next_support
 from marey.control._features_tasks import Scene, as_drive, features_of
 from marey.control._tasks import ControlTask, Drive
@@ -109,7 +109,7 @@ class Puppet:
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
         velocity, outcome = self._solved(system, inertia, rhs)
-        if levels and 0.0 < self.alpha < 1.0 and dt * _fastest_turn(system, velocity) > MAX_TURN:
+        if levels and 0.0 < self.alpha < 1.0 and dt * fastest_turn(system, velocity) > MAX_TURN:
             self._moved(0.5 * dt, forces, levels - 1)
             return self._moved(0.5 * dt, forces, levels - 1)
         pulled = pull * (quadratic @ velocity + linear) + self.alpha * RESIDUE * system.rhs
@@ -135,11 +135,6 @@ class Puppet:
         place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
         outcome = constrainer.solve(*place, system.dt, inertia, rhs, self.simulator.memory)
         return outcome.velocity, outcome
-
-
-def _fastest_turn(system: StepSystem, velocity: FloatArray) -> float:
-    """Largest angular velocity [rad/s] of any segment."""
-    return float(np.linalg.norm(system.mechanics.angular @ velocity, axis=1).max())
 
 
 def _scale(inertia: FloatArray, quadratic: FloatArray) -> float:
