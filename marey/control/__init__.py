@@ -1,5 +1,6 @@
 """Control: a simulated figure does what it is told, with forces from inside alone."""
 
+from marey.control._balance import balance
 from marey.control._controller import HIERARCHIES, Controller, ControlReport
 from marey.control._controller_pd import Keyframe, PDController
 from marey.control._controller_strength import actuator_strength, joint_strength
@@ -13,6 +14,7 @@ from marey.control._problem import ControlProblem
 from marey.control._puppet import Puppet, PuppetReport
 from marey.control._reference import Reference, make_reference
 from marey.control._reference_place import back_and_forth, walk_in_place
+from marey.control._reference_stand import stand
 from marey.control._relaxations import RELAXATIONS, Relaxation
 from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
 from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, RowsTask, SupportTask
@@ -49,6 +51,7 @@ __all__ = [
     "Tracker",
     "actuator_strength",
     "back_and_forth",
+    "balance",
     "control_form",
     "convex_hull",
     "detect_fall",
@@ -61,6 +64,7 @@ __all__ = [
     "solve_control",
     "solve_exactly",
     "solve_polished",
+    "stand",
     "track",
     "track_result",
     "walk_in_place",

@@ -18,6 +18,8 @@ from marey.skeleton import Skeleton, t_pose
 SIDES: Final = ("left", "right")
 SMOOTHING_HZ: Final = 8.0  # a body has no faster movements that matter; captures tremble
 MIN_FRAMES: Final = 3  # an acceleration needs three
+ROUNDS: Final = 2  # of bringing a body down to its feet
+SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
@@ -121,8 +123,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
     velocities = _velocities(simulator, posed, coordinates, com, rates, dt)
-    feet = posed.joint_frames()[1][:, list(soles.joints)]
-    corners = np.array([soles.places(m.joints, m.frames) for m in here])
+    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], soles_in(clip, soles)  # as captured, not as modelled
     middles = corners[:, :, :4].mean(axis=2)
     return Reference(
         motion=posed,
@@ -157,17 +158,29 @@ def prepared_clip(motion: Motion, rate_hz: float) -> Motion:
 
 
 def grounded(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    """Clip whose feet touch the floor with their lowest points while they are down, and only then."""
-    lows = _lows(motion, soles)
+    """Clip whose feet touch the floor with their lowest points while they are down, and only then.
+
+    Legs that are too short for that bring the whole body down a little.
+    """
+    result = motion
+    for _ in range(ROUNDS):
+        result = _feet_on_floor(result, soles, down)
+        high = _lows(result, soles)[down] if down.any() else np.zeros(1)
+        drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
+        result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
+    return _feet_on_floor(result, soles, down)
+
+
+def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
+    lows, places, frames = _lows(motion, soles), motion.joint_positions(), np.arange(len(motion))
     result = motion
     for s, side in enumerate(SIDES):
         if not down[:, s].any():
             continue
-        frames = np.arange(len(motion))
         lifts = np.interp(frames, frames[down[:, s]], -lows[down[:, s], s])
         lifts = np.where(down[:, s], lifts, np.maximum(lifts, -lows[:, s]))
         smooth = np.convolve(np.pad(lifts, 2, mode="edge"), np.full(5, 0.2), mode="valid")
-        ankles = motion.joint_positions()[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
+        ankles = places[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
         result = solve_two_bone(result, f"{side}_leg", ankles).motion
     return result
 
@@ -204,9 +217,13 @@ def on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
 
 def _lows(motion: Motion, soles: Soles) -> FloatArray:
     """Heights ``(F, 2)`` [m] of the lowest points of both feet."""
+    return soles_in(motion, soles)[..., 1].min(axis=-1)
+
+
+def soles_in(motion: Motion, soles: Soles) -> FloatArray:
+    """Corners and toes ``(F, 2, 5, 3)`` [m] in all frames of a clip."""
     origins, turns = motion.joint_frames()
-    frames = turns.matrix()
-    return np.array([soles.places(o, f)[..., 1].min(axis=1) for o, f in zip(origins, frames, strict=True)])
+    return np.array([soles.places(o, f) for o, f in zip(origins, turns.matrix(), strict=True)])
 
 
 def _as_posed(motion: Motion, simulator: Simulator) -> tuple[FloatArray, Motion]:

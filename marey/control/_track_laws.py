@@ -21,7 +21,7 @@ from marey.lie import SO3
 from marey.simulate import Mechanics, Simulator
 
 SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
-NEAR_M: Final = 0.01  # [m] corners that are lower bear the figure
+NEAR_M: Final = 0.003  # [m] corners that are lower bear the figure
 EDGE_M: Final = 0.01  # [m] pressure is asked for no nearer to the edge of the soles
 FLAT_M: Final = 0.02  # [m] a sole whose corners are all lower lies flat
 

@@ -1,0 +1,110 @@
+"""Balance: standing on both feet and on one, pushed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import marey
+from marey.base import InputError, UnknownNameError
+from marey.control import Fall, balance, stand
+from marey.control._balance import standing_model
+from marey.control._reference import soles_in, soles_of
+from marey.control._track_laws import TrackWeights
+from marey.kinematics import PointTask
+from marey.motion import Motion, centre_of_mass, feet_down
+from marey.simulate import Push
+from marey.skeleton import role_map
+
+
+@pytest.fixture(scope="module")
+def pick_up(mocap: Path) -> Motion:
+    """Clip 69_70: who walks up to an object, squats and picks it up."""
+    return marey.load(mocap / "cmu-bvh" / "69_70.bvh")[1:]
+
+
+def pushes_around(force_n: float, seconds: float) -> list[Push]:
+    """A push of a tenth of a second every five seconds, each from another side."""
+    sides = [(np.cos(1.3 * n), 0.0, np.sin(1.3 * n)) for n in range(int(seconds / 5.0) + 1)]
+    return [Push("Spine1", force_n * np.array(side), 5.0 * n + 1.0, 0.1) for n, side in enumerate(sides)]
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("feet", ["both", "left", "right"])
+def test_stand_has_its_centre_of_mass_over_its_feet(pick_up: Motion, feet: str) -> None:
+    clip = stand(pick_up, 4.0, feet=feet)
+    assert clip.contacts is not None
+    down, corners = feet_down(clip.contacts)[-1], soles_in(clip, soles_of(clip.skeleton))[-1, :, :4]
+    middle = corners[down].reshape(-1, 3).mean(axis=0)
+    assert np.abs(centre_of_mass(clip)[-1] - middle)[[0, 2]].max() < 0.01
+    assert np.abs(corners[down][..., 1]).max() < 2e-3
+    assert down.sum() == (2 if feet == "both" else 1)
+    if feet != "both":
+        assert corners[~down][..., 1].min() > 0.1
+
+
+@pytest.mark.mocap
+def test_stand_wants_a_foot_and_a_time(pick_up: Motion) -> None:
+    with pytest.raises(UnknownNameError):
+        stand(pick_up, feet="middle")
+    with pytest.raises(InputError, match="seconds"):
+        stand(pick_up, 0.0)
+    with pytest.raises(InputError, match="pose alone"):
+        standing_model(pick_up[0], 10)
+    with pytest.raises(InputError, match="modes"):
+        standing_model(pick_up, 0)
+
+
+@pytest.mark.mocap
+def test_tournier_68_two_feet_withstand_pushes_of_20_n(pick_up: Motion) -> None:
+    seconds = 6.0  # benchmarks/study_control.py runs the whole minute
+    found = balance(pick_up, seconds=seconds, pushes=pushes_around(20.0, seconds), model=20)
+    assert found.fall is None
+    assert found.planned.all()
+    assert found.error_m.max() < 0.02
+
+
+@pytest.mark.mocap
+def test_two_feet_withstand_a_push_of_100_n_and_come_back(pick_up: Motion) -> None:
+    found = balance(pick_up, seconds=3.5, pushes=[Push("Spine1", (100.0, 0.0, 0.0), 1.0, 0.1)], model=20)
+    assert found.fall is None
+    assert found.error_m.max() > found.error_m[-1]
+    assert found.error_m[-1] < 0.03
+
+
+@pytest.mark.mocap
+def test_tournier_68_one_foot_stands_longer_with_angular_momentum_held(pick_up: Motion) -> None:
+    """The features of the source alone: nothing but the angular momentum keeps the trunk from turning."""
+    bare = TrackWeights(root=0.0, pose=1e-3)
+    held, free = (
+        balance(pick_up, seconds=4.0, feet="left", model=20, momentum=momentum, weights=bare)
+        for momentum in (True, False)
+    )
+    assert free.fall is not None
+    assert held.fall is None or held.fall.time_s > free.fall.time_s
+
+
+@pytest.mark.mocap
+def test_one_foot_is_lifted_and_stays_up(pick_up: Motion) -> None:
+    found = balance(pick_up, seconds=5.0, feet="left", model=20)
+    assert found.fall is None
+    assert found.motion.contacts is not None
+    assert not feet_down(found.motion.contacts)[-150:, 1].any()
+
+
+@pytest.mark.mocap
+def test_hand_reaches_while_the_figure_balances(pick_up: Motion) -> None:
+    clip = stand(pick_up, 1.0)
+    hand = role_map(clip.skeleton)["right_wrist"]
+    goal = clip.joint_positions()[-1, hand] + (0.0, 0.1, 0.0)
+    reach = PointTask(hand, goal, weight=30.0)
+    found = balance(pick_up, seconds=3.0, model=20, tasks=[reach])
+    assert found.fall is None
+    assert np.linalg.norm(found.motion.joint_positions()[-1, hand] - goal) < 0.03
+
+
+def test_fall_tells_when_and_how() -> None:
+    assert str(Fall(1.5, "low")) == "sank at 1.50 s"
+    assert str(Fall(0.25, "Head")) == "fell on its Head at 0.25 s"

@@ -1,0 +1,219 @@
+"""Tracking: a figure follows a clip by forces from inside alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import marey
+from marey.base import InputError, UnknownNameError
+from marey.control import (
+    Reference,
+    Tracker,
+    TrackResult,
+    TrackWeights,
+    back_and_forth,
+    make_reference,
+    track,
+    track_result,
+    walk_in_place,
+)
+from marey.control._reference import bearing_points, prepared_clip, soles_in, soles_of
+from marey.control._reference_com import bearable_sway, nearest_inside, swing_times, time_to_landing
+from marey.control._track import figure_of
+from marey.motion import Motion, feet_down
+from marey.simulate import Push
+
+DT = 0.01
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+
+
+@pytest.fixture(scope="module")
+def slow_walk(mocap: Path) -> Motion:
+    """Clip 37_01, a slow walk."""
+    return marey.load(mocap / "cmu-bvh" / "37_01.bvh")[1:]
+
+
+@pytest.fixture(scope="module")
+def on_the_spot(slow_walk: Motion) -> Motion:
+    """Two and a half seconds of it in place."""
+    return walk_in_place(slow_walk, 2.5)
+
+
+@pytest.fixture(scope="module")
+def tracked(on_the_spot: Motion) -> TrackResult:
+    """The walk in place as a figure with mass does it."""
+    return track_result(on_the_spot, seconds=2.4)
+
+
+@pytest.fixture(scope="module")
+def reference(on_the_spot: Motion) -> Reference:
+    """The walk in place in 24 modes."""
+    return make_reference(on_the_spot, figure_of(on_the_spot), DT)
+
+
+@pytest.mark.mocap
+def test_walk_in_place_steps_on_one_spot(on_the_spot: Motion) -> None:
+    assert on_the_spot.contacts is not None
+    down, corners = feet_down(on_the_spot.contacts), soles_in(on_the_spot, soles_of(on_the_spot.skeleton))
+    for side in range(2):
+        places = corners[down[:, side], side, :4]
+        assert np.ptp(places[..., [0, 2]], axis=0).max() < 1e-3
+        assert np.abs(places[..., 1]).max() < 2e-3
+        assert corners[~down[:, side], side, :4, 1].max() > 0.05
+
+
+@pytest.mark.mocap
+def test_walk_in_place_has_no_seam(on_the_spot: Motion) -> None:
+    steps = (on_the_spot.rotations[:-1].inverse() @ on_the_spot.rotations[1:]).log()
+    assert np.linalg.norm(steps, axis=-1).max() * on_the_spot.rate_hz < 8.0
+
+
+@pytest.mark.mocap
+def test_walk_in_place_wants_a_walk(mocap: Path) -> None:
+    standing = marey.load(mocap / "cmu-bvh" / "79_20.bvh")[1:]
+    with pytest.raises(InputError, match="no regular walking cycle"):
+        walk_in_place(standing, 5.0)
+    with pytest.raises(InputError, match="duration_s"):
+        walk_in_place(standing, -1.0)
+
+
+@pytest.mark.mocap
+def test_back_and_forth_returns_to_its_start(slow_walk: Motion) -> None:
+    there = back_and_forth(slow_walk, 2.0 * slow_walk.duration_s)
+    np.testing.assert_allclose(there.root_positions[2 * (len(slow_walk) - 1)], slow_walk.root_positions[0])
+
+
+@pytest.mark.mocap
+def test_velocities_of_a_reference_lead_from_frame_to_frame(reference: Reference) -> None:
+    turned = reference.motion.rotations[:-1, 0] @ type(reference.motion.rotations).exp(
+        DT * reference.velocities[:-1, :3]
+    )
+    apart = (turned.inverse() @ reference.motion.rotations[1:, 0]).log()
+    assert np.abs(apart).max() < 1e-9
+    np.testing.assert_allclose(reference.com[:-1] + DT * reference.velocities[:-1, 3:6], reference.com[1:], atol=1e-12)
+    moved = reference.coordinates[:-1] + DT * reference.velocities[:-1, 6:]
+    np.testing.assert_allclose(moved, reference.coordinates[1:], atol=1e-12)
+
+
+@pytest.mark.mocap
+def test_feet_of_a_prepared_clip_touch_the_floor_while_they_are_down(slow_walk: Motion) -> None:
+    clip = prepared_clip(slow_walk, 100.0)
+    assert clip.contacts is not None
+    lows = soles_in(clip, soles_of(clip.skeleton))[..., 1].min(axis=-1)
+    assert np.percentile(np.abs(lows[feet_down(clip.contacts)]), 90.0) < 5e-3
+
+
+@pytest.mark.mocap
+def test_sway_obeys_the_pendulum_and_its_pressure_stays_under_the_soles(reference: Reference) -> None:
+    sway = bearable_sway(reference, 60.0)
+    second = np.diff(sway.com[:, [0, 2]], n=2, axis=0) / DT**2
+    carried = sway.stiffness[1:-1, None] * (sway.com[1:-1, [0, 2]] - sway.pivot[1:-1])
+    np.testing.assert_allclose(second, carried, atol=1e-6)
+    pressure = sway.pivot + sway.shift
+    for i in range(0, len(reference), 7):
+        corners = reference.corners[i][reference.bearing[i]][:, [0, 2]]
+        assert (pressure[i] > corners.min(axis=0) - 1e-9).all()
+        assert (pressure[i] < corners.max(axis=0) + 1e-9).all()
+
+
+def test_nearest_place_inside_keeps_a_margin() -> None:
+    np.testing.assert_allclose(nearest_inside(SQUARE, np.array([0.3, 0.4]), 0.1), [0.3, 0.4])
+    np.testing.assert_allclose(nearest_inside(SQUARE, np.array([2.0, 0.4]), 0.1), [0.9, 0.4])
+    np.testing.assert_allclose(nearest_inside(SQUARE, np.array([2.0, -2.0]), 0.1), [0.9, 0.1])
+    np.testing.assert_allclose(nearest_inside(SQUARE[:2], np.array([0.4, 3.0])), [0.4, 0.0])
+    np.testing.assert_allclose(nearest_inside(SQUARE[:1], np.array([0.4, 3.0])), [0.0, 0.0])
+
+
+def test_times_of_swings_count_down_to_the_landing() -> None:
+    down = np.array([[1, 1], [0, 1], [0, 1], [1, 0]], dtype=np.bool_)
+    np.testing.assert_array_equal(time_to_landing(down), [[0, 0], [2, 0], [1, 0], [0, 0]])
+    np.testing.assert_array_equal(swing_times(down), [[0, 0], [2, 0], [2, 0], [0, 1]])
+
+
+def test_feet_that_float_bear_with_their_lowest_points() -> None:
+    corners = np.zeros((1, 2, 5, 3))
+    corners[0, :, :, 1] = [[0.05, 0.05, 0.03, 0.03, 0.2], [0.5, 0.5, 0.5, 0.5, 0.5]]
+    both = bearing_points(corners, np.array([[True, False]]))
+    np.testing.assert_array_equal(both[0], [[False, False, True, True, False], [False] * 5])
+
+
+@pytest.mark.mocap
+def test_walk_in_place_is_tracked_within_three_centimetres(tracked: TrackResult) -> None:
+    assert tracked.fall is None
+    assert tracked.planned.all()
+    assert tracked.mean_error_m < 0.03
+    assert len(tracked.error_m) == len(tracked.motion) == len(tracked.ground_n) + 1
+
+
+@pytest.mark.mocap
+def test_ground_carries_the_weight_of_who_walks(tracked: TrackResult, on_the_spot: Motion) -> None:
+    weight = 9.81 * marey.dynamics.Body.from_motion(on_the_spot).mass_kg
+    assert abs(tracked.ground_n[:, 1].mean() - weight) < 0.05 * weight
+
+
+@pytest.mark.mocap
+def test_both_feet_leave_the_ground_in_turn(tracked: TrackResult) -> None:
+    assert tracked.motion.contacts is not None
+    down = feet_down(tracked.motion.contacts)
+    wanted = tracked.reference.down[: len(down)]
+    assert (down == wanted).mean() > 0.8
+    assert (~down).any(axis=0).all()
+
+
+@pytest.mark.mocap
+def test_track_gives_the_same_motion_twice(on_the_spot: Motion) -> None:
+    first, second = (track(on_the_spot, seconds=0.3, model=20) for _ in range(2))
+    assert isinstance(first, Motion)
+    np.testing.assert_array_equal(first.rotations.wxyz, second.rotations.wxyz)
+
+
+@pytest.mark.mocap
+def test_hard_push_throws_the_figure_to_the_ground_and_is_reported(on_the_spot: Motion) -> None:
+    found = track_result(on_the_spot, pushes=[Push("Spine1", (900.0, 0.0, 0.0), 0.2, 0.15)], seconds=2.5)
+    assert found.fall is not None
+    assert "at" in str(found.fall)
+    assert found.motion.duration_s <= found.fall.time_s + 1.0 + 0.02
+    assert np.isfinite(found.motion.root_positions).all()
+    assert found.motion.joint_positions()[-1, :, 1].min() > -0.05
+
+
+@pytest.mark.mocap
+def test_all_joints_can_be_tracked_too(on_the_spot: Motion) -> None:
+    found = track_result(on_the_spot, model=None, seconds=0.4)
+    assert found.fall is None
+    assert found.mean_error_m < 0.03
+
+
+@pytest.mark.mocap
+def test_tracker_holds_the_last_pose_after_the_end(on_the_spot: Motion) -> None:
+    tracker = Tracker(figure_of(on_the_spot), on_the_spot[:30])
+    while not tracker.is_over:
+        tracker.step()
+    for _ in range(20):
+        tracker.step()
+    assert tracker.fall is None
+    assert tracker.error_m < 0.05
+    tracker.reset()
+    assert tracker.time_s == 0.0
+    assert tracker.error_m < 1e-2
+
+
+@pytest.mark.mocap
+def test_nonsense_is_told_apart(on_the_spot: Motion, slow_walk: Motion) -> None:
+    with pytest.raises(InputError, match="at least"):
+        track(on_the_spot[:2])
+    with pytest.raises(InputError, match="seconds"):
+        track(on_the_spot, seconds=float("nan"))
+    with pytest.raises(InputError, match="modes"):
+        track(on_the_spot, model=0)
+    with pytest.raises(InputError, match="com is"):
+        TrackWeights(com=-1.0)
+    with pytest.raises(UnknownNameError):
+        track(on_the_spot, pushes=[Push("nose", (1.0, 0.0, 0.0), 0.0)], seconds=0.1)
+    other = replace(slow_walk.skeleton, names=tuple(f"x{n}" for n in slow_walk.skeleton.names))
+    with pytest.raises(InputError, match="other joints"):
+        track(replace(on_the_spot, skeleton=other), simulator=figure_of(on_the_spot))
