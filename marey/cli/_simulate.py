@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marey.cli._simulate_run import Run
 
 MODES = ("drop", "free", "puppet", "track", "balance")
+WILLING = ("track", "balance")  # fewer modes leave too little to balance with
 PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 
 
@@ -21,7 +22,9 @@ def simulate(
     out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
     mode: Annotated[str, typer.Option(help="drop, free (no ground, no weight), puppet, track or balance.")] = "drop",
     model: Annotated[str | None, typer.Option(metavar="FILE", help="Pose model made by `marey fit`.")] = None,
-    modes: Annotated[int | None, typer.Option(min=1, max=200, help="Modes learnt from the clip itself [15].")] = None,
+    modes: Annotated[
+        int | None, typer.Option(min=1, max=200, help="Modes learnt from the clip itself [15 or 24].")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Let every joint turn freely: no pose model.")] = False,
     push: Annotated[
         list[str] | None,
@@ -65,9 +68,10 @@ def simulate(
     from marey.cli._simulate_run import Wish, run_wish
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    few = modes or (24 if mode in WILLING else 15)
     wish = Wish(
         motion=motion, mode=mode, seconds=seconds, step_s=step_s, start_s=start_s, is_moving=moving, height_m=height_m,
-        model=model, modes=None if full else modes or 15, integrator=integrator, damping=damping, friction=friction,
+        model=model, modes=None if full else few, integrator=integrator, damping=damping, friction=friction,
         slope_deg=slope, limits=limits, alpha=alpha, mass_kg=mass_kg, pushes=tuple(push or ()),
         balls=tuple(ball or ()), seed=seed,
     )  # fmt: skip

@@ -137,6 +137,10 @@ def _model(wish: Wish) -> PoseModel | None:
     if wish.motion.num_frames <= wish.modes:
         fix = "Ask for fewer, give a --model, or move all joints with --full"
         raise InputError(f"{wish.modes} modes from a clip of {wish.motion.num_frames} frames", fix)
+    if wish.mode == "balance":
+        from marey.control._balance import standing_model
+
+        return standing_model(wish.motion, wish.modes, wish.step_s)
     return PGA(n_components=wish.modes, weights="lever").fit([wish.motion])
 
 
@@ -243,8 +247,8 @@ class Watch:
                 self.relaxed |= set(done.outcome.relaxed)
                 self.deepest_m = max(self.deepest_m, -float(done.outcome.contacts.gaps.min(initial=0.0)))
 
-    def run(self, wish: Wish, pushes: tuple[Push, ...]) -> Run:
-        """Everything, as a result."""
+    def run(self, wish: Wish, pushes: tuple[Push, ...], motion: Motion | None = None) -> Run:
+        """Everything, as a result; with its own recording of the motion unless another is given."""
         simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
         weight = simulator.body.weight_n
         carried = forces[-max(1, round(0.5 / wish.step_s)) :, 1].mean() / weight
@@ -268,7 +272,9 @@ class Watch:
             "carried_bw": float(carried),
             "relaxed": sorted(self.relaxed),
         }
-        return Run(self.recorder.motion(f"{wish.motion.name}-{wish.mode}"), log, facts, _sentence(facts), ())
+        motion = self.recorder.motion() if motion is None else motion
+        named = replace(motion, name=f"{wish.motion.name}-{wish.mode}")
+        return Run(named, log, facts, _sentence(facts), ())
 
 
 def _drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:

@@ -12,13 +12,20 @@ from marey.dynamics import GRAVITY, Body
 from marey.simulate._contacts import contact_spheres
 from marey.simulate._ground import Ground
 from marey.simulate._mechanism import make_mechanism
+from marey.skeleton import Pose
 
 DUST_KG, DUST_KGM2 = 1e-9, 1e-12  # MuJoCo wants mass on all that moves; joints between two segments have none
-CORNER_M = 1e-3  # [m] radius of the ball that stands for a corner of a sole
+STRAIGHT = (1.0, 0.0, 0.0, 0.0)
+CORNER_M = 1e-6  # [m] radius of the ball that stands for a corner of a sole: MuJoCo has no points
 
 
 def to_mjcf(
-    body: Body, *, ground: Ground | None = None, gravity: ArrayLike = (0.0, -GRAVITY, 0.0), step_s: float = 1e-3
+    body: Body,
+    *,
+    ground: Ground | None = None,
+    gravity: ArrayLike = (0.0, -GRAVITY, 0.0),
+    step_s: float = 1e-3,
+    pose: Pose | None = None,
 ) -> str:
     """A body as MuJoCo's XML: a free root, a ball joint wherever the full space of ``Simulator`` has one.
 
@@ -30,6 +37,7 @@ def to_mjcf(
         ground: plane that the touching points of ``contact_spheres`` cannot enter; nothing touches without one.
         gravity: acceleration ``(3,)`` [m/s²].
         step_s: length of MuJoCo's steps [s].
+        pose: as which joints that move no mass (toes, fingers) stay; as in the rest pose by default.
     """
     if not isfinite(step_s) or step_s <= 0.0:
         raise InputError(f"step_s is {step_s}", "Give the length of a step in seconds, finite and above zero")
@@ -44,8 +52,9 @@ def to_mjcf(
         if j in armature:
             joint = f'<joint name="{name}" type="ball" armature="{armature[j]!r}"/>'
         place = body.skeleton.offsets[j] if j else np.zeros(3)
+        turn = STRAIGHT if joint or pose is None else pose.rotations.wxyz[j]
         parts = f"{joint}{_inertial(body, j)}{geoms.get(j, '')}{inside}"
-        return f'<body name="{name}" pos="{_numbers(place)}">{parts}</body>'
+        return f'<body name="{name}" pos="{_numbers(place)}" quat="{_numbers(turn)}">{parts}</body>'
 
     floor = "" if ground is None else _floor(ground)
     return (
