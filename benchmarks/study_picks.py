@@ -12,7 +12,7 @@ main columns have footsteps that give way (``method="moved"``, the product's way
 search (``method="img_ara"``). With ``--improve`` searches go on until the cost is proved to be within 1.5 of the best,
 or the time is over, so that costs of k = 1 and k = 2 can be compared.
 
-    python benchmarks/study_picks.py CLIPS_FOLDER --points 179 --budget 8 --plain 2
+    python benchmarks/study_picks.py CLIPS_FOLDER --points 179 --budget 16 --plain 2
     python benchmarks/study_picks.py demo --points 60
 """
 
@@ -216,7 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clips", help="folder with clips of subject 69, a graph file, or 'demo'")
     parser.add_argument("--points", type=int, default=179)
-    parser.add_argument("--budget", type=float, default=8.0, help="seconds for each problem")
+    parser.add_argument("--budget", type=float, default=16.0, help="seconds for each problem")
     parser.add_argument("--plain", type=float, default=2.0, help="seconds for each problem without moves; 0: none")
     parser.add_argument("--improve", action="store_true", help="go on after the first solution")
     chosen = parser.parse_args()
