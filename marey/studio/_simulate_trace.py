@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.control import Support
-from marey.control._features_support import next_support
+from marey.control import Support, next_support
 from marey.simulate import Simulator
 
 EVERY: Final = 4  # steps from one point of the plots to the next
