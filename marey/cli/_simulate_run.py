@@ -32,6 +32,7 @@ from marey.simulate._forces import pushes_of
 from marey.skeleton import Pose
 
 Tell = Callable[[int, int], None]
+MARGIN_RAD = 0.2  # [rad] beyond what the clip shows of a joint
 DROP_S = 2.0  # [s] in which a body that is dropped lies still
 BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds, for example 0,1.3,3:0,1,-8@0.5"
 
@@ -151,7 +152,7 @@ def _limits(wish: Wish) -> JointLimits | None:
     name = wish.limits or ("clip" if wish.mode == "drop" else "none")
     if name == "none":
         return None
-    return fit_limits([wish.motion], "ellipsoid") if name == "clip" else load_limits(name)
+    return fit_limits([wish.motion], "box", margin_rad=MARGIN_RAD) if name == "clip" else load_limits(name)
 
 
 def _ground(wish: Wish) -> Ground:
