@@ -307,10 +307,9 @@ def test_time_limit_is_kept():
             return super().derivatives(x)
 
     problem = Slow(reach=50.0)
-    began = time.perf_counter()
     result = solve_sqp(problem, problem.start, time_limit_s=0.5, on_failure="return")
     assert result.status is SolveStatus.TIME_LIMIT
-    assert time.perf_counter() - began < 0.5 + 0.2
+    assert result.iterations <= 0.5 / 0.05 + 1  # each takes 0.05 s or more; the one that runs is ended
 
 
 def test_iteration_limit_returns_the_best_iterate():
