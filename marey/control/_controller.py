@@ -24,12 +24,14 @@ from marey.control._relaxations import Relaxation
 from marey.control._solve import ControlSolution, solve_control
 from marey.control._tasks import ControlTask, Drive
 from marey.numerics import SolveStatus
-from marey.simulate import PointForce, Rows, Simulator, State, StepSystem
+from marey.simulate import Mechanics, PointForce, Rows, Simulator, State, StepSystem
 
 Hierarchy = Literal["weights", "strict"]
 HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
-MAX_LEVELS: Final = 4  # times that a step is halved
+MAX_LEVELS: Final = 2  # times that a step is halved
 MAX_TURN: Final = 0.5  # [rad] of a segment in one step; more is beyond explicit forces
+BRAKE_SPEED: Final = 0.1  # [rad/s] at which actuators that only brake use their full strength
+CALM_WEIGHT: Final = 1e-3  # [s²/rad²] of the speeds of all joints, far below any goal
 FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
 
 
@@ -168,7 +170,7 @@ class Controller:
         if not dt * fastest_turn(system, velocity) <= MAX_TURN:
             self._support = support
             if not levels:
-                return self._limp(dt, forces)
+                return self._braked(system, forces)
             self._moved(0.5 * dt, forces, levels - 1)
             return self._moved(0.5 * dt, forces, levels - 1)
         state, self._last = simulator.advance(done.system, velocity, done.outcome), done.actuation / dt
@@ -176,24 +178,28 @@ class Controller:
         self._report = ControlReport(*shown)
         return state
 
-    def _limp(self, dt: float, forces: tuple[PointForce, ...]) -> State:
-        """One step without actuation, where every plan leads to whirling; the simulator calms it."""
-        state, self._last = self.simulator.step(dt, forces), np.zeros(self.strongest.size)
+    def _braked(self, system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+        """One step in which all actuators only brake, where every plan leads to whirling; the simulator calms it."""
+        dt, count = system.dt, self.strongest.size
+        still = ControlSolution(np.zeros(count), np.zeros(system.rhs.size), np.zeros(0), 0.0, SolveStatus.STALLED)
+        done = driven(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
+        inner = np.concatenate([np.zeros(ROOT_SIZE), np.nan_to_num(done.actuation / dt)])
+        state, self._last = self.simulator.step(dt, forces, generalised_force=inner), inner[ROOT_SIZE:]
         shown = (self._last, state.velocity, state.velocity, 0.0, (0.0,) * len(self._drives), SolveStatus.STALLED)
         self._report = ControlReport(*shown, self._support)
         return state
 
     def _posed(self, system: StepSystem) -> tuple[_Posed, tuple[float, ...]]:
         """The programme of a step, and how far the tasks are from their targets."""
-        here, dt, state = system.mechanics, system.dt, self.simulator.state
+        here, dt = system.mechanics, system.dt
         self._support = next_support(self._support, self.simulator, here, dt)
         scene = Scene(self.simulator, here, dt, self._support)
         made = [features_of(drive, scene) for drive in self._drives]
         features = [feature for part, _ in made for feature in part]
-        rows, standing = stance_features(self._rows(system), self._stance, dt, state.velocity)
+        rows, standing = stance_features(self._rows(system), self._stance, dt, self.simulator, here)
         posed = _Posed(
             _problem(system, rows, features, self.strongest * dt),
-            control_form(standing, system.rhs.size),
+            control_form([*standing, _calm(here)], system.rhs.size),
             _levels(features),
         )
         return posed, tuple(error for _, error in made)
@@ -204,9 +210,10 @@ class Controller:
         first = solve_control(whole, self.relaxation)
         if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
             return first
+        true = polished(whole, self.relaxation, first)
         if self.hierarchy == "weights":
-            return polished(whole, self.relaxation, first)
-        closed = pressing(problem, first)
+            return true
+        closed = pressing(problem, true)
         held = closed_goals(problem, closed)
         bare = problem.with_goals(stance[0] + held[0], stance[1] + held[1])
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
@@ -227,6 +234,12 @@ class _Posed(NamedTuple):
     problem: ControlProblem
     stance: tuple[FloatArray, FloatArray]
     levels: list[list[Feature]]
+
+
+def _calm(here: Mechanics) -> Feature:
+    """Joints that nothing else asks of shall not whirl."""
+    turns = here.turns.reshape(-1, here.turns.shape[2])
+    return Feature(np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1), np.zeros(len(turns)), CALM_WEIGHT)
 
 
 def _levels(features: list[Feature]) -> list[list[Feature]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, frozen
 from marey.control._problem import ROOT_SIZE
 from marey.control._solve import ControlSolution
 from marey.simulate import Simulator, StepSystem
@@ -48,8 +48,6 @@ def driven(
     """
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
     wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
-    if simulator.constrainer is None:
-        return _driven(plan.planned_velocity, actuation, system, None)
     for _ in range(2):
         velocity, outcome = _solved(simulator, system, actuation + stiff * wanted, stiff)
         whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
@@ -69,12 +67,13 @@ def _driven(velocity: FloatArray, actuation: FloatArray, system: StepSystem, out
 
 def _solved(
     simulator: Simulator, system: StepSystem, impulse: FloatArray, stiff: FloatArray
-) -> tuple[FloatArray, Outcome]:
+) -> tuple[FloatArray, Outcome | None]:
     constrainer, state, size = simulator.constrainer, simulator.state, system.rhs.size
-    assert constrainer is not None
     inertia, rhs = np.array(system.damped), np.array(system.rhs)
     inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
     rhs[ROOT_SIZE:] += impulse
+    if constrainer is None:
+        return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
     place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
     outcome = constrainer.solve(*place, system.dt, inertia, rhs, simulator.memory)
     return outcome.velocity, outcome

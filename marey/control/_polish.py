@@ -14,6 +14,7 @@ from marey.control._solve import ControlSolution, plan, solve_control
 
 CLOSED_WEIGHT: Final = 1e7  # [s²/m²] a contact that presses stays where it is
 MAX_FLIPS: Final = 3  # times that the contacts are looked at again
+LIFTED: Final = 0.02  # [m/s] a contact that moves away faster may be meant to open
 STILL: Final = 1e-4  # [m/s] a contact that moves away faster has opened
 
 
@@ -34,18 +35,27 @@ def polished(problem: ControlProblem, relaxation: Relaxation, first: ControlSolu
     if not one_sided.any():
         return first
     bare = replace(relaxation, name="none")
-    closed, best, lowest = pressing(problem, first), first, np.inf
-    for _ in range(MAX_FLIPS):
-        found = _held(problem, bare, closed, one_sided & ~closed)
-        cost = problem.goal(found.planned_velocity)
-        if not found.is_solved or cost >= lowest:
-            break
-        best, lowest = found, cost
-        flipped = _flipped(problem, found, closed, one_sided)
-        if (flipped == closed).all():
-            break
-        closed = flipped
+    best, lowest = first, np.inf
+    for closed in _guesses(problem, first):
+        for _ in range(MAX_FLIPS):
+            found = _held(problem, bare, closed, one_sided & ~closed)
+            cost = problem.goal(found.planned_velocity)
+            if not found.is_solved or cost >= lowest:
+                break
+            best, lowest = found, cost
+            flipped = _flipped(problem, found, closed, one_sided)
+            if (flipped == closed).all():
+                break
+            closed = flipped
     return best
+
+
+def _guesses(problem: ControlProblem, first: ControlSolution) -> list[BoolArray]:
+    """Rows ``(m,)`` that may be closed: those that press, or only those that stay where they are."""
+    away = problem.rows @ first.planned_velocity - problem.ends
+    presses = pressing(problem, first)
+    stays = presses & (away < LIFTED)
+    return [presses] if (stays == presses).all() else [presses, stays]
 
 
 def pressing(problem: ControlProblem, found: ControlSolution) -> BoolArray:

@@ -15,9 +15,15 @@ from marey.numerics import SolveStatus, solve_qp
 
 ROUNDING: Final = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more holds them back
 ROUNDING_AT_WORST: Final = 1e-8  # [-] where that was too little
-NO_BOUND: Final = 1e30  # what daqp takes for infinity
 FEASIBILITY: Final = 1e-9  # [-] on rows of unit length
 MAX_ITERATIONS: Final = 1000  # changes of the active set at most
+_STATUS: Final = {
+    1: SolveStatus.CONVERGED,
+    -1: SolveStatus.INFEASIBLE,
+    -4: SolveStatus.ITERATION_LIMIT,
+    -5: SolveStatus.NOT_CONVEX,
+    -6: SolveStatus.INFEASIBLE,
+}
 MOST_ENUMERATED: Final = 8  # one-sided rows whose 2^m states are tried
 
 
@@ -55,20 +61,18 @@ class Programme:
 
         parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
         H, g, A, upper, lower, sense, units = scaled_programme(*parts, ROUNDING)
-        x = _quickly(H, g, A, upper, lower, sense)
-        if x is not None:
-            return units * x, SolveStatus.CONVERGED
-        n = g.size
-        H[np.diag_indices_from(H)] += ROUNDING_AT_WORST
-        bounds = (_open_ended(lower[:n]), _open_ended(upper[:n]))
-        found = solve_qp(H, g, A, _open_ended(lower[n:]), _open_ended(upper[n:]), bounds=bounds)
-        return units * found.x, found.status
+        for more in (0.0, ROUNDING_AT_WORST):
+            H.reshape(-1)[:: H.shape[0] + 1] += more
+            x, status = _call_daqp(H, g, A, upper, lower, sense)
+            if status is SolveStatus.CONVERGED:
+                break
+        return units * x, status
 
 
-def _quickly(
+def _call_daqp(
     H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: IntArray
-) -> FloatArray | None:
-    """Solution of a programme that is known to be sound, or None where it was not found at once."""
+) -> tuple[FloatArray, SolveStatus]:
+    """Point and status of a programme in units of its own; the point is finite."""
     import daqp
 
     answer: Any = cast(Any, daqp).solve(
@@ -76,12 +80,9 @@ def _quickly(
     )
     x, _, flag, _ = answer
     solution = np.asarray(x, dtype=np.float64)
-    return solution if int(flag) == 1 and bool(np.isfinite(solution).all()) else None
-
-
-def _open_ended(ends: FloatArray) -> FloatArray:
-    """Ends with infinities again, where daqp has large numbers."""
-    return np.where(ends >= NO_BOUND, np.inf, np.where(ends <= -NO_BOUND, -np.inf, ends))
+    if not np.isfinite(solution).all():
+        return np.zeros_like(g), SolveStatus.STALLED
+    return solution, _STATUS.get(int(flag), SolveStatus.STALLED)
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
