@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
 
-from marey.base import InputError
-from marey.control._reference import prepared_clip
-from marey.control._reference_stand import FEET, stand
+from marey.control._reference_stand import stand
 from marey.control._tasks import ControlTask, Drive
 from marey.control._track import DT_S, MODES, TrackResult, TrackWeights, figure_of, track_result
 from marey.dynamics import Body
-from marey.models import PGA, PoseModel
+from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, Push, Simulator
 from marey.skeleton import Pose
-
-STAND_S: Final = 4.0  # [s] of standing that a model of a stand is made from
 
 
 def balance(
@@ -58,25 +53,11 @@ def balance(
     """
     clip = stand(source, seconds, feet=feet)
     if simulator is None:
-        fitted = standing_model(source, model, dt) if isinstance(model, int) else model
-        simulator = figure_of(clip, fitted, body=body, ground=ground, dt=dt)
+        whole = source if isinstance(source, Motion) else clip
+        simulator = figure_of(whole, model, body=body, ground=ground, dt=dt)
     weights = TrackWeights() if weights is None else weights
     if not momentum:
         weights = replace(weights, momentum=0.0)
     return track_result(
         clip, pushes=pushes, dt=dt, seconds=seconds, weights=weights, simulator=simulator, tasks=tasks, on_step=on_step
     )
-
-
-def standing_model(source: Motion | Pose, count: int, dt: float = DT_S) -> PoseModel:
-    """Modes of a clip and of stands on both feet and on each, so that a figure has what it takes to balance.
-
-    Raises:
-        InputError: fewer than one mode, or a pose alone: it has no modes of its own.
-    """
-    if count < 1:
-        raise InputError(f"{count} modes", "Give one at least, or None for all joints")
-    if isinstance(source, Pose):
-        raise InputError("a pose alone has no modes", "Give a clip, a fitted model, or model=None for all joints")
-    stands = [prepared_clip(stand(source, STAND_S, feet=feet), 1.0 / dt) for feet in FEET]
-    return PGA(n_components=count, weights="lever").fit([prepared_clip(source, 1.0 / dt), *stands])

@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Motion, detect_contacts, feet_down, lowpass, resample
+from marey.motion import Contacts, Motion, detect_contacts, feet_down, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate._mechanics import mechanics_of
 from marey.skeleton import Skeleton, t_pose
@@ -145,6 +145,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
 def bearing_points(corners: FloatArray, down: BoolArray) -> BoolArray:
     """Points ``(F, 2, 5)`` of feet that are down which are low enough; where none is, the lowest."""
     heights = np.where(down[..., None], corners[..., 1], np.inf)
+    heights[..., 4] = np.where((heights[..., :4] < LOW_M).any(axis=-1), np.inf, heights[..., 4])  # toes come last
     lowest = heights.min(axis=(1, 2), keepdims=True)
     return heights < np.where(lowest < LOW_M, LOW_M, lowest + LOW_M)
 
@@ -154,7 +155,23 @@ def prepared_clip(motion: Motion, rate_hz: float) -> Motion:
     clip = sampled_clip(motion, rate_hz)
     contacts = detect_contacts(clip) if clip.contacts is None else clip.contacts
     down, soles = feet_down(contacts), soles_of(clip.skeleton)
+    clip = with_level_soles(clip, soles, contacts)
     return replace(grounded(on_floor(clip, soles, down), soles, down), contacts=contacts)
+
+
+def with_level_soles(motion: Motion, soles: Soles, contacts: Contacts) -> Motion:
+    """Clip whose soles are level, in the mean, while heel and toe both touch: captures know feet to a few degrees."""
+    turns, wxyz = motion.joint_frames()[1], np.array(motion.rotations.wxyz)
+    for s, joint in enumerate(soles.joints):
+        flat = contacts.track(f"{SIDES[s]}_heel") & contacts.track(f"{SIDES[s]}_toe")
+        if not flat.any():
+            continue
+        heels, balls = soles.corners[s, :2], soles.corners[s, 2:]
+        up = np.cross((balls - heels).sum(axis=0), (soles.corners[s, [0, 2]] - soles.corners[s, [1, 3]]).sum(axis=0))
+        wanted = (turns[flat, joint].inverse() @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
+        turn = SO3.from_two_vectors(up / np.linalg.norm(up), wanted / np.linalg.norm(wanted))
+        wxyz[:, joint] = (motion.rotations[:, joint] @ turn).wxyz
+    return replace(motion, rotations=SO3(wxyz))
 
 
 def grounded(motion: Motion, soles: Soles, down: BoolArray) -> Motion:

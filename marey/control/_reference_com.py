@@ -13,7 +13,7 @@ from marey.control._reference import Reference
 from marey.dynamics import GRAVITY
 from marey.motion import runs
 
-MARGIN_M: Final = 0.015  # [m] pressure is planned no nearer than this to the edge of the soles
+MARGIN_M: Final = 0.03  # [m] pressure is planned no nearer than this to the edge of the soles
 LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced
 LEAST_PULL: Final = 0.2  # [-] of gravity: in flight nothing is carried
 SMOOTH_S: Final = 0.05  # [s] over which the change of a clip's angular momentum is smoothed
@@ -63,16 +63,16 @@ def bearable_sway(reference: Reference, mass_kg: float) -> Sway:
 
 def _second(values: FloatArray, dt: float) -> FloatArray:
     """Second differences; at the ends those of the neighbours."""
-    second = np.diff(values, n=2, axis=0) / dt**2
+    second: FloatArray = np.diff(values, n=2, axis=0) / dt**2
     return np.concatenate([second[:1], second, second[-1:]])
 
 
 def _momentum_shift(momenta: FloatArray, push_n: FloatArray, dt: float) -> FloatArray:
     r"""From pivot to pressure ``(F, 2)`` [m]: :math:`(\dot L_z, -\dot L_x)/F_y`."""
-    rates = np.gradient(momenta, dt, axis=0)
+    rates = np.asarray(np.gradient(momenta, dt, axis=0), dtype=np.float64)
     width = max(1, round(SMOOTH_S / dt))
     padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
-    window = np.hanning(2 * width + 3)[1:-1]
+    window = np.asarray(np.hanning(2 * width + 3)[1:-1], dtype=np.float64)
     calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
     return np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None]
 
@@ -119,7 +119,7 @@ def _pendulum_path(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> F
 
 
 def _rates(path: FloatArray, dt: float) -> FloatArray:
-    steps = np.diff(path, axis=0) / dt
+    steps: FloatArray = np.diff(path, axis=0) / dt
     return np.concatenate([steps, steps[-1:]])
 
 

@@ -12,7 +12,7 @@ from marey.control._reference import SIDES, soles_of, with_calm_toes
 from marey.control._reference_place import STRETCH, UPRIGHT, flat_foot, rise
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, centre_of_mass, detect_contacts, feet_down
+from marey.motion import Contacts, Motion, centre_of_mass, concatenate, detect_contacts, feet_down
 from marey.skeleton import Pose
 
 FEET: Final = ("both", "left", "right")
@@ -20,6 +20,9 @@ RATE_HZ: Final = 60.0
 SHIFT_S: Final = 1.5  # [s] to bring the weight over one foot, and again to lift the other
 LIFT_M: Final = 0.12  # [m]
 ROUNDS: Final = 6  # of bringing the centre of mass over the feet
+SWAY_FRAMES: Final = 240
+SWAY_M: Final = 0.06  # [m]
+DIP_M: Final = 0.08  # [m]
 LEVEL: Final = np.array([1.0, 0.0, 1.0])
 
 
@@ -52,6 +55,31 @@ def stand(source: Motion | Pose, seconds: float = 60.0, *, feet: str = "both", l
     return _standing(pose, FEET.index(feet) - 1, shift, lift_m * lift)
 
 
+def balance_moves(source: Motion | Pose) -> Motion:
+    """Clip of what a body does to keep its balance: it sways to all sides, bends its knees, and lifts each foot.
+
+    For models: a clip in which nobody had to balance has no modes to balance with.
+    """
+    pose = quiet_pose(source) if isinstance(source, Motion) else source
+    phase = 2.0 * np.pi * np.arange(SWAY_FRAMES) / SWAY_FRAMES
+    ankles, turns, soles = _flat_feet(pose)
+    ahead = np.mean([turn @ v for turn, v in zip(turns, _ahead(pose), strict=True)], axis=0)
+    way = np.stack([np.cross((0.0, 1.0, 0.0), ahead), ahead])
+    size = SWAY_M * np.stack([np.sin(phase), np.sin(2.0 * phase)], axis=1)
+    targets = np.repeat(ankles[:, None], SWAY_FRAMES, axis=1)
+    flags = np.ones((SWAY_FRAMES, 2), dtype=np.bool_)
+    dips = DIP_M * (1.0 - np.cos(3.0 * phase)) / 2.0
+    swaying = _over_feet(_still(pose, SWAY_FRAMES), targets, turns, soles.mean(axis=0) + size @ way, flags, dips)
+    return concatenate([swaying, *(replace(stand(pose, 3.0, feet=f), contacts=None) for f in SIDES)])
+
+
+def _ahead(pose: Pose) -> FloatArray:
+    """From heel to ball of each sole ``(2, 3)``, in its ankle's frame, of unit length."""
+    corners = soles_of(pose.skeleton).corners
+    ways = corners[:, 2:].mean(axis=1) - corners[:, :2].mean(axis=1)
+    return ways / np.linalg.norm(ways, axis=1, keepdims=True)
+
+
 def quiet_pose(motion: Motion) -> Pose:
     """The frame of a clip that stands most quietly on both feet, upright."""
     down = feet_down(detect_contacts(motion) if motion.contacts is None else motion.contacts).all(axis=1)
@@ -72,8 +100,7 @@ def _eased(phase: FloatArray) -> FloatArray:
 def _standing(pose: Pose, side: int, shift: FloatArray, lift: FloatArray) -> Motion:
     """Clip of a stand on a side, or on both for -1; ``shift`` says how much of the weight has moved there."""
     count = len(shift)
-    wxyz = np.broadcast_to(pose.rotations.wxyz, (count, *pose.rotations.wxyz.shape))
-    still = Motion(pose.skeleton, RATE_HZ, np.tile(pose.root_position, (count, 1)), SO3(np.array(wxyz)), name="stand")
+    still = _still(pose, count)
     ankles, turns, soles = _flat_feet(pose)
     targets = np.repeat(ankles[:, None], count, axis=1)
     if side >= 0:
@@ -86,6 +113,11 @@ def _standing(pose: Pose, side: int, shift: FloatArray, lift: FloatArray) -> Mot
     clip = _over_feet(still, targets, turns, goals, flags)
     names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
     return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
+
+
+def _still(pose: Pose, count: int) -> Motion:
+    wxyz = np.broadcast_to(pose.rotations.wxyz, (count, *pose.rotations.wxyz.shape))
+    return Motion(pose.skeleton, RATE_HZ, np.tile(pose.root_position, (count, 1)), SO3(np.array(wxyz)), name="stand")
 
 
 def _flat_feet(pose: Pose) -> tuple[FloatArray, list[SO3], FloatArray]:
@@ -101,14 +133,20 @@ def _flat_feet(pose: Pose) -> tuple[FloatArray, list[SO3], FloatArray]:
 
 
 def _over_feet(
-    motion: Motion, targets: FloatArray, turns: list[SO3], goals: FloatArray, flags: BoolArray
+    motion: Motion,
+    targets: FloatArray,
+    turns: list[SO3],
+    goals: FloatArray,
+    flags: BoolArray,
+    dips: FloatArray | float = 0.0,
 ) -> Motion:
-    """Clip with ankles at targets ``(2, F, 3)`` and its centre of mass above goals ``(F, 3)``."""
+    """Clip with ankles at targets ``(2, F, 3)`` and its centre of mass above goals ``(F, 3)``, lower by dips [m]."""
     result = with_calm_toes(motion)
     for _ in range(ROUNDS):
         away = (goals - centre_of_mass(result)) * LEVEL
         result = replace(result, root_positions=result.root_positions + away)
-        result = replace(result, root_positions=result.root_positions + rise(result, targets, flags, UPRIGHT))
+        up = rise(result, targets, flags, UPRIGHT) - np.multiply.outer(dips, (0.0, 1.0, 0.0))
+        result = replace(result, root_positions=result.root_positions + up)
         for s, side in enumerate(SIDES):
             held = SO3(np.broadcast_to(turns[s].wxyz, (len(result), 4)))
             result = solve_two_bone(result, f"{side}_leg", targets[s], end_rotations=held, stretch=STRETCH).motion

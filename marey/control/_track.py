@@ -12,8 +12,9 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.control._controller import Controller
 from marey.control._fall import Fall, detect_fall
-from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, soles_of
+from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, sampled_clip, soles_of
 from marey.control._reference_com import bearable_sway, swing_times, time_to_landing
+from marey.control._reference_stand import balance_moves
 from marey.control._tasks import ControlTask, Drive, RowsTask
 from marey.control._track_laws import (
     Instant,
@@ -288,8 +289,8 @@ def figure_of(
     if isinstance(model, int):
         if model < 1:
             raise InputError(f"{model} modes", "Give one at least, or None for all joints")
-        clip = prepared_clip(motion, 1.0 / dt)
-        model = PGA(n_components=min(model, len(clip) - 1), weights="lever").fit([clip])
+        clips = [prepared_clip(motion, 1.0 / dt), sampled_clip(balance_moves(motion), 1.0 / dt)]
+        model = PGA(n_components=model, weights="lever").fit(clips)
     ground = Ground() if ground is None else ground
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground)
 
