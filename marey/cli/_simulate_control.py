@@ -9,8 +9,7 @@ import numpy as np
 
 from marey.base import InputError
 from marey.cli._simulate_run import Run, Tell, Watch, Wish, throw_due
-from marey.control import Drive, Gains, Puppet, TrackResult, make_reference, track_result
-from marey.control._balance import balance
+from marey.control import Drive, Gains, Puppet, TrackResult, balance, make_reference, track_result
 from marey.kinematics import PoseTask
 from marey.motion import Motion
 from marey.simulate import Ball, Push, Simulator, forces_at

@@ -138,10 +138,10 @@ def _model(wish: Wish) -> PoseModel | None:
     if wish.motion.num_frames <= wish.modes:
         fix = "Ask for fewer, give a --model, or move all joints with --full"
         raise InputError(f"{wish.modes} modes from a clip of {wish.motion.num_frames} frames", fix)
-    if wish.mode == "balance":
-        from marey.control._balance import standing_model
+    if wish.mode in ("track", "balance"):
+        from marey.control._track import figure_of
 
-        return standing_model(wish.motion, wish.modes, wish.step_s)
+        return figure_of(wish.motion, wish.modes, dt=wish.step_s).model
     return PGA(n_components=wish.modes, weights="lever").fit([wish.motion])
 
 
