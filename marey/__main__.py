@@ -2,4 +2,4 @@
 
 from marey.cli import main
 
-main()
+raise SystemExit(main())

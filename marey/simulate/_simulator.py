@@ -150,7 +150,7 @@ class Simulator:
         return step_system(self.mechanism, self.method, self.state, load, checked_step(dt))
 
     def advance(self, system: StepSystem, velocity: ArrayLike, outcome: Outcome | None = None) -> State:
-        """Move on over a step with a velocity ``(d,)`` that was found elsewhere, and keep what the constraints did in it.
+        """Move on over a step with a velocity ``(d,)`` found elsewhere, and keep what the constraints did in it.
 
         Raises:
             ConvergenceError: the figure would be nowhere.
