@@ -10,6 +10,8 @@ from marey.simulate import Simulator, State
 from marey.skeleton import Skeleton, role_map
 
 LOW: Final = 0.6  # [-] of the height that the centre of mass should have: lower is no crouch but a fall
+FAR_M: Final = 0.6  # [m] beyond the reach of one step, whose capture point cannot be caught any more
+_SENTENCES: Final = {"low": "sank", "balance": "lost its balance", "unstable": "came apart"}
 ENDS: Final = ("left_ankle", "right_ankle", "left_wrist", "right_wrist")
 
 
@@ -18,22 +20,27 @@ class Fall:
     """When and how a figure fell."""
 
     time_s: float
-    cause: str  # "low": too low to be standing; or the part of the body that hit the ground
+    cause: str  # "low": too low to stand; "balance": beyond recovery; "unstable"; or the part that hit the ground
 
     def __str__(self) -> str:
-        what = "sank" if self.cause == "low" else f"fell on its {self.cause}"
+        what = _SENTENCES.get(self.cause, f"fell on its {self.cause}")
         return f"{what} at {self.time_s:.2f} s"
 
 
-def detect_fall(simulator: Simulator, state: State, height_m: float, wanted_m: float) -> Fall | None:
-    """Tell whether a figure has fallen: something other than a foot or a hand bears it, or it is far too low.
+def detect_fall(
+    simulator: Simulator, state: State, height_m: float, wanted_m: float, capture_error_m: float = 0.0
+) -> Fall | None:
+    """Tell whether a figure falls: something other than a foot or a hand bears it, or nothing can save it.
 
     Args:
         simulator: after a step.
         state: that the step led to.
         height_m: of the centre of mass above the ground [m].
         wanted_m: height that it should have [m].
+        capture_error_m: how far its capture point is from where it should be [m].
     """
+    if capture_error_m > FAR_M:
+        return Fall(state.time_s, "balance")
     if height_m < LOW * wanted_m:
         return Fall(state.time_s, "low")
     hit = body_part_down(simulator)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
 from marey.control._controller import Controller
 from marey.control._fall import Fall, detect_fall
 from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, sampled_clip, soles_of
@@ -136,7 +136,8 @@ class Tracker:
         self.controller.stance = tuple(s for s, flat in zip(SIDES, self._flat[at.frame], strict=True) if flat)
         state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
         wanted = float(self._sway.com[at.frame, 1])
-        self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted)
+        away = float(np.linalg.norm(at.capture_error()))
+        self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted, away)
         self.frame += 1
         return state
 
@@ -261,7 +262,11 @@ def run_tracker(
     recorder, dt = Recorder(tracker.simulator), tracker.reference.dt
     errors, planned = [tracker.error_m], list[bool]()
     for n in range(count):
-        tracker.step(forces_at(pushes, n * dt, dt))
+        try:
+            tracker.step(forces_at(pushes, n * dt, dt))
+        except ConvergenceError:  # the simulator stays at its last good state
+            tracker.fall = tracker.fall or Fall(n * dt, "unstable")
+            break
         recorder.record()
         errors.append(tracker.error_m)
         report = tracker.controller.report

@@ -10,8 +10,8 @@ import pytest
 import marey
 from marey.base import InputError, UnknownNameError
 from marey.control import Fall, balance, stand
-from marey.control._balance import standing_model
 from marey.control._reference import soles_in, soles_of
+from marey.control._reference_stand import balance_moves
 from marey.control._track_laws import TrackWeights
 from marey.kinematics import PointTask
 from marey.motion import Motion, centre_of_mass, feet_down
@@ -46,15 +46,23 @@ def test_stand_has_its_centre_of_mass_over_its_feet(pick_up: Motion, feet: str) 
 
 
 @pytest.mark.mocap
+def test_moves_of_balance_sway_and_bend_and_lift_each_foot(pick_up: Motion) -> None:
+    moves = balance_moves(pick_up)
+    heights = moves.joint_positions()[:, 0, 1]
+    corners = soles_in(moves, soles_of(moves.skeleton))[..., :4, 1].min(axis=-1)
+    assert np.ptp(heights) > 0.05
+    assert (corners.max(axis=0) > 0.1).all()
+    assert np.ptp(centre_of_mass(moves)[:, [0, 2]], axis=0).min() > 0.08
+
+
+@pytest.mark.mocap
 def test_stand_wants_a_foot_and_a_time(pick_up: Motion) -> None:
     with pytest.raises(UnknownNameError):
         stand(pick_up, feet="middle")
     with pytest.raises(InputError, match="seconds"):
         stand(pick_up, 0.0)
-    with pytest.raises(InputError, match="pose alone"):
-        standing_model(pick_up[0], 10)
     with pytest.raises(InputError, match="modes"):
-        standing_model(pick_up, 0)
+        balance(pick_up, model=0, seconds=1.0)
 
 
 @pytest.mark.mocap
@@ -107,4 +115,5 @@ def test_hand_reaches_while_the_figure_balances(pick_up: Motion) -> None:
 
 def test_fall_tells_when_and_how() -> None:
     assert str(Fall(1.5, "low")) == "sank at 1.50 s"
+    assert str(Fall(0.25, "balance")) == "lost its balance at 0.25 s"
     assert str(Fall(0.25, "Head")) == "fell on its Head at 0.25 s"
