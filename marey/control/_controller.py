@@ -17,7 +17,7 @@ from marey.control._features import Feature, control_form, fastest_turn
 from marey.control._features_stance import Stance, checked_stance, stance_features
 from marey.control._features_support import Support, next_support
 from marey.control._features_tasks import Scene, as_drive, features_of
-from marey.control._hierarchy import solve_strictly
+from marey.control._hierarchy import RANK, solve_strictly
 from marey.control._polish import closed_goals, polished, pressing
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import Relaxation
@@ -30,6 +30,7 @@ Hierarchy = Literal["weights", "strict"]
 HIERARCHIES: Final[tuple[Hierarchy, ...]] = ("weights", "strict")
 MAX_LEVELS: Final = 2  # times that a step is halved
 MAX_TURN: Final = 0.5  # [rad] of a segment in one step; more is beyond explicit forces
+SOFT_RANK: Final = 1e-2  # [-] few modes cannot do everything at once: what a level hardly feels, it leaves free
 BRAKE_SPEED: Final = 0.1  # [rad/s] at which actuators that only brake use their full strength
 CALM_WEIGHT: Final = 1e-3  # [s²/rad²] of the speeds of all joints, far below any goal
 FADE: Final = 0.9  # [-] of the last actuation, where no new one can be found
@@ -197,10 +198,11 @@ class Controller:
         made = [features_of(drive, scene) for drive in self._drives]
         features = [feature for part, _ in made for feature in part]
         rows, standing = stance_features(self._rows(system), self._stance, dt, self.simulator, here)
+        calm = _calm(here)
         posed = _Posed(
-            _problem(system, rows, features, self.strongest * dt),
-            control_form([*standing, _calm(here)], system.rhs.size),
-            _levels(features),
+            _problem(system, rows, [*features, calm], self.strongest * dt),
+            control_form(standing, system.rhs.size),
+            [standing, *_levels(features), [calm]],
         )
         return posed, tuple(error for _, error in made)
 
@@ -215,9 +217,11 @@ class Controller:
             return true
         closed = pressing(problem, true)
         held = closed_goals(problem, closed)
-        bare = problem.with_goals(stance[0] + held[0], stance[1] + held[1])
+        bare = problem.with_goals(*held)
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
-        return solve_strictly(bare, replace(self.relaxation, name="none"), posed.levels, is_open)
+        rank = RANK if self.simulator.model is None else SOFT_RANK
+        relaxation = replace(self.relaxation, name="none")
+        return solve_strictly(bare, relaxation, posed.levels, is_open, rank=rank)
 
     def _rows(self, system: StepSystem) -> Rows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
@@ -239,7 +243,8 @@ class _Posed(NamedTuple):
 def _calm(here: Mechanics) -> Feature:
     """Joints that nothing else asks of shall not whirl."""
     turns = here.turns.reshape(-1, here.turns.shape[2])
-    return Feature(np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1), np.zeros(len(turns)), CALM_WEIGHT)
+    matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
+    return Feature(matrix, np.zeros(len(turns)), CALM_WEIGHT)
 
 
 def _levels(features: list[Feature]) -> list[list[Feature]]:

@@ -48,14 +48,14 @@ def driven(
     """
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
     wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
-    for _ in range(2):
-        velocity, outcome = _solved(simulator, system, actuation + stiff * wanted, stiff)
-        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-        over = np.abs(whole) > (1.0 + ROUNDING) * strongest
-        if not over.any():
-            break
+    velocity, outcome = _solved(simulator, system, actuation + stiff * wanted, stiff)
+    whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
+    over = np.abs(whole) > (1.0 + ROUNDING) * strongest
+    if over.any():  # once more, with these at their bounds
         stiff = np.where(over, 0.0, stiff)
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
+        velocity, outcome = _solved(simulator, system, actuation + stiff * wanted, stiff)
+        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
     return _driven(velocity, np.clip(whole, -strongest, strongest), system, outcome)
 
 

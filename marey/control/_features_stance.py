@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, UnknownNameError
+from marey.base import BoolArray, UnknownNameError
 from marey.control._features import Feature
 from marey.control._features_feet import sole_of
 from marey.control._tasks import SIDES

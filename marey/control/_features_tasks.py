@@ -229,7 +229,8 @@ def _mode_law(
     """
     if units is None:
         turns = scene.here.turns.reshape(-1, goal.size)
-        units = np.linalg.cholesky(turns.T @ turns + 1e-12 * np.eye(goal.size)).T
+        factor = np.linalg.cholesky(turns.T @ turns + 1e-12 * np.eye(goal.size))
+        units = np.asarray(factor.T, dtype=np.float64)
     matrix = np.zeros((goal.size, scene.here.inertia.shape[0]))
     matrix[:, 6:] = units
     error = units @ (scene.simulator.state.coordinates - goal)

@@ -19,7 +19,12 @@ FEASIBLE: Final = 1e-9  # [-] by which rows give way, so that the last level's s
 
 
 def solve_strictly(
-    problem: ControlProblem, relaxation: Relaxation, levels: Sequence[Sequence[Feature]], is_open: BoolArray
+    problem: ControlProblem,
+    relaxation: Relaxation,
+    levels: Sequence[Sequence[Feature]],
+    is_open: BoolArray,
+    *,
+    rank: float = RANK,
 ) -> ControlSolution:
     r"""Best plan for the first level, among those the best for the second, and so on.
 
@@ -31,6 +36,7 @@ def solve_strictly(
         relaxation: what else counts at every level.
         levels: features, first things first.
         is_open: rows ``(m,)`` that carry no force.
+        rank: part of a level's strongest direction; what it feels less than this, it leaves free.
     """
     may_open, z, basis = ~problem.is_equal, None, None
     for features in levels or [()]:
@@ -45,7 +51,7 @@ def solve_strictly(
         else:
             y, found = _within(programme, z, basis).solved()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
-        basis = _left_free(problem, features, basis)
+        basis = _left_free(problem, features, basis, rank)
         if not basis.shape[1]:
             break
     assert z is not None
@@ -72,12 +78,12 @@ def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme
     )
 
 
-def _left_free(problem: ControlProblem, features: Sequence[Feature], basis: FloatArray) -> FloatArray:
+def _left_free(problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float) -> FloatArray:
     """Directions ``(n, r)`` of a subspace that features do not feel."""
     if not features:
         return basis
     size = problem.num_actuators + problem.ends.size
     felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
     _, values, axes = np.linalg.svd(felt, full_matrices=True)
-    rank = int((values > RANK * max(float(values.max(initial=0.0)), 1e-300)).sum())
+    rank = int((values > rank_part * max(float(values.max(initial=0.0)), 1e-300)).sum())
     return basis @ axes[rank:].T

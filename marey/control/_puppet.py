@@ -126,9 +126,7 @@ class Puppet:
         goals = [feature for part, _ in made for feature in part if not feature.is_fence]
         return *control_form(goals, system.rhs.size), tuple(error for _, error in made)
 
-    def _solved(
-        self, system: StepSystem, inertia: FloatArray, rhs: FloatArray
-    ) -> tuple[FloatArray, Outcome | None]:
+    def _solved(self, system: StepSystem, inertia: FloatArray, rhs: FloatArray) -> tuple[FloatArray, Outcome | None]:
         constrainer, state = self.simulator.constrainer, self.simulator.state
         if constrainer is None:
             return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None

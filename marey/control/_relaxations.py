@@ -58,8 +58,9 @@ def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadra
     H: FloatArray = extra + B.T @ problem.goal_matrix @ B
     g: FloatArray = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
     H[:k, :k] += 2.0 * relaxation.strength * problem.gram[:k, :k]
-    work = np.concatenate([v0[-k:], np.zeros(H.shape[0] - k)])
-    return (H + 2.0 * relaxation.laziness * np.outer(work, work) if relaxation.laziness else H), g
+    if relaxation.laziness:
+        H[:k, :k] += 2.0 * relaxation.laziness * np.outer(v0[-k:], v0[-k:])
+    return H, g
 
 
 def _none(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
@@ -103,7 +104,7 @@ def _family(problem: ControlProblem, alpha: float) -> Quadratic:
 
 
 def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Complementarity, :math:`\lambda^T(Jv - b) + \frac\beta2\mu^T A M^{-1}A^T\mu`; :math:`\beta\ge\frac12` is convex."""
+    r"""Complementarity, :math:`\lambda^T(Jv-b) + \frac\beta2\mu^T A M^{-1}A^T\mu`, convex for :math:`\beta\ge\frac12`."""
     k, K = problem.num_actuators, problem.gram
     touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
     H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H

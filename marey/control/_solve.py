@@ -7,8 +7,9 @@ from itertools import product
 from typing import Any, Final, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError
 from marey.control._problem import ROOT_SIZE, ControlProblem
 from marey.control._relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.numerics import SolveStatus, solve_qp
@@ -70,7 +71,7 @@ class Programme:
 
 
 def _call_daqp(
-    H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: IntArray
+    H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: NDArray[np.int32]
 ) -> tuple[FloatArray, SolveStatus]:
     """Point and status of a programme in units of its own; the point is finite."""
     import daqp

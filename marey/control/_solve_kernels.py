@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 
@@ -17,7 +18,7 @@ EQUALITY = 5  # daqp: active and not to be released
 def kinetics(
     inertia: FloatArray, impulse: FloatArray, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, its products, and whether M is definite.
+    r"""Free velocity ``(d,)``, response :math:`M^{-1}(A^T, J^T)` ``(d, k + m)``, its products, and if M is definite.
 
     Args:
         inertia: M ``(d, d)``.
@@ -136,7 +137,7 @@ def scaled_programme(
     low: FloatArray,
     high: FloatArray,
     rounding: float,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
     """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
     n, r = g.size, A.shape[0]
     units, slope = np.empty(n), np.empty(n)

@@ -132,7 +132,7 @@ def test_modes_in_joint_angles_cost_what_the_full_space_does(c1_body: Body, c1_m
 @pytest.mark.parametrize("seed", range(5))
 def test_tournier_66_feed_forward_of_a_gaze_is_its_derivative(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    view, rate, up = rng.normal(size=3) + (0.0, 0.0, 3.0), rng.normal(size=3), np.array([0.0, 1.0, 0.0])
+    view, rate, up = rng.normal(size=3) + np.array([0.0, 0.0, 3.0]), rng.normal(size=3), np.array([0.0, 1.0, 0.0])
     frame, h = gaze_frame(view, up), 1e-5
     assert frame is not None
     ahead, behind = gaze_frame(view + h * rate, up), gaze_frame(view - h * rate, up)
@@ -251,7 +251,7 @@ def test_the_support_is_where_the_soles_touch_and_fades_in_the_air(make_standing
     assert (hull_distances(support.hull, support.middle("hull")[[0, 2]])[1] > 0.0).all()
     assert support.hold(0.2) == 1.0
     pose = simulator.state.pose
-    simulator.reset(type(pose)(pose.skeleton, pose.root_position + (0.0, 0.5, 0.0), pose.rotations))
+    simulator.reset(type(pose)(pose.skeleton, pose.root_position + np.array([0.0, 0.5, 0.0]), pose.rotations))
     for _ in range(30):
         support = next_support(support, simulator, simulator.mechanics(), STEP_S)
     assert support.hold(0.2) == pytest.approx(0.5)

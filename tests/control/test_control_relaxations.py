@@ -54,7 +54,9 @@ def _state(body: Body, model: PoseModel, seed: int, lifts: bool) -> tuple[Contro
     here = system.mechanics
     kept = rng.random(4) < 0.75
     kept[0] |= not kept.any()
-    contacts = np.array([here.point_jacobian(names.index(n))[1] for n, is_kept in zip(SOLES, kept) if is_kept])
+    contacts = np.array(
+        [here.point_jacobian(names.index(n))[1] for n, is_kept in zip(SOLES, kept, strict=True) if is_kept]
+    )
     goals = [
         (here.com_jacobian, 0.3 * rng.normal(size=3), 10.0),
         (here.point_jacobian(names.index("LeftHand")), 0.5 * rng.normal(size=3), 3.0),
@@ -256,12 +258,12 @@ def test_wrong_relaxations_and_problems_are_refused() -> None:
         replace(good, strongest=np.array([-1.0]))
     with pytest.raises(InputError, match="impulse"):
         replace(good, impulse=np.full(7, np.nan))
+    many = np.tile(good.rows[:1], (9, 1))
+    nine = ControlProblem(
+        good.inertia, good.impulse, many, np.zeros(9), np.zeros(9, bool), good.goal_matrix, good.goal_vector,
+        good.strongest,
+    )  # fmt: skip
     with pytest.raises(InputError, match="states"):
-        many = np.tile(good.rows[:1], (9, 1))
-        nine = ControlProblem(
-            good.inertia, good.impulse, many, np.zeros(9), np.zeros(9, bool), good.goal_matrix, good.goal_vector,
-            good.strongest,
-        )  # fmt: skip
         solve_exactly(nine)
 
 
