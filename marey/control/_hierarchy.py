@@ -39,7 +39,8 @@ def solve_strictly(
         rank: part of a level's strongest direction; what it feels less than this, it leaves free.
     """
     may_open, z, basis = ~problem.is_equal, None, None
-    for features in levels or [()]:
+    last = len(levels) - 1
+    for number, features in enumerate(levels or [()]):
         quadratic, linear = control_form(features, problem.impulse.size)
         posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
         programme = programme_of(posed, relaxation, may_open, is_open)
@@ -51,7 +52,7 @@ def solve_strictly(
         else:
             y, found = _within(programme, z, basis).solved()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
-        basis = _left_free(problem, features, basis, rank)
+        basis = _left_free(problem, features, basis, rank) if number < last else basis
         if not basis.shape[1]:
             break
     assert z is not None
@@ -67,23 +68,22 @@ def _within(programme: Programme, z: FloatArray, basis: FloatArray) -> Programme
     upper = np.concatenate([programme.upper, programme.high[bounded]])
     give = FEASIBLE * (1.0 + np.abs(here))
     n = basis.shape[1]
+    least: FloatArray = np.minimum(lower - here, -give)
+    most: FloatArray = np.maximum(upper - here, give)
     return Programme(
         basis.T @ programme.H @ basis,
         basis.T @ (programme.H @ z + programme.g),
         rows @ basis,
-        np.minimum(lower - here, -give),
-        np.maximum(upper - here, give),
-        np.full(n, -np.inf),
-        np.full(n, np.inf),
+        *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
     )
 
 
 def _left_free(problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float) -> FloatArray:
     """Directions ``(n, r)`` of a subspace that features do not feel."""
+    from marey.control._solve_kernels import unfelt
+
     if not features:
         return basis
     size = problem.num_actuators + problem.ends.size
     felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
-    _, values, axes = np.linalg.svd(felt, full_matrices=True)
-    rank = int((values > rank_part * max(float(values.max(initial=0.0)), 1e-300)).sum())
-    return basis @ axes[rank:].T
+    return basis @ unfelt(felt, rank_part)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadra
     B, v0, k = problem.response, problem.free_velocity, problem.num_actuators
     extra, slope = extra_objective(problem, relaxation)
     H: FloatArray = extra + B.T @ problem.goal_matrix @ B
-    g: FloatArray = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
+    g = cast("FloatArray", slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector))
     H[:k, :k] += 2.0 * relaxation.strength * problem.gram[:k, :k]
     if relaxation.laziness:
         H[:k, :k] += 2.0 * relaxation.laziness * np.outer(v0[-k:], v0[-k:])
@@ -104,7 +104,7 @@ def _family(problem: ControlProblem, alpha: float) -> Quadratic:
 
 
 def _gap(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Complementarity, :math:`\lambda^T(Jv-b) + \frac\beta2\mu^T A M^{-1}A^T\mu`, convex for :math:`\beta\ge\frac12`."""
+    r"""Complementarity, :math:`\lambda^T(Jv-b) + \frac\beta2\mu^TAM^{-1}A^T\mu`, convex for :math:`\beta\ge\frac12`."""
     k, K = problem.num_actuators, problem.gram
     touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
     H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H

@@ -168,3 +168,47 @@ def scaled_programme(
         if least[i] == most[i]:
             sense[i] = EQUALITY
     return scaled, slope, rows, most, least, sense, units
+
+
+@kernel
+def unfelt(rows: FloatArray, part: float) -> FloatArray:
+    """Orthonormal directions ``(n, f)`` that rows ``(r, n)`` feel less than a part of what they feel most.
+
+    Householder reflections with pivots; plain loops, since so small a matrix does not pay for threads.
+    """
+    r, n = rows.shape
+    A, Q, v = rows.copy(), np.eye(n), np.empty(n)
+    first, rank = 0.0, 0
+    for k in range(min(r, n)):
+        best, largest = k, -1.0
+        for i in range(k, r):
+            total = 0.0
+            for j in range(k, n):
+                total += A[i, j] * A[i, j]
+            if total > largest:
+                best, largest = i, total
+        largest = sqrt(largest)
+        first = max(first, largest)
+        if largest <= part * first or largest <= 1e-300:
+            break
+        for j in range(n):
+            A[k, j], A[best, j] = A[best, j], A[k, j]
+        sign = 1.0 if A[k, k] >= 0.0 else -1.0
+        length = 0.0
+        for j in range(k, n):
+            v[j] = A[k, j] + (sign * largest if j == k else 0.0)
+            length += v[j] * v[j]
+        for i in range(k, r):
+            total = 0.0
+            for j in range(k, n):
+                total += A[i, j] * v[j]
+            for j in range(k, n):
+                A[i, j] -= 2.0 * total / length * v[j]
+        for i in range(n):
+            total = 0.0
+            for j in range(k, n):
+                total += Q[i, j] * v[j]
+            for j in range(k, n):
+                Q[i, j] -= 2.0 * total / length * v[j]
+        rank = k + 1
+    return np.ascontiguousarray(Q[:, rank:])
