@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadra
     B, v0, k = problem.response, problem.free_velocity, problem.num_actuators
     extra, slope = extra_objective(problem, relaxation)
     H: FloatArray = extra + B.T @ problem.goal_matrix @ B
-    g = cast("FloatArray", slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector))
+    g = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
     H[:k, :k] += 2.0 * relaxation.strength * problem.gram[:k, :k]
     if relaxation.laziness:
         H[:k, :k] += 2.0 * relaxation.laziness * np.outer(v0[-k:], v0[-k:])
@@ -65,7 +65,7 @@ def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadra
 
 def _none(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     """(14.7): nothing; the ground may push as it likes."""
-    n = problem.gram.shape[0]
+    n = problem.num_actuators + problem.ends.size
     return np.zeros((n, n)), np.zeros(n)
 
 
