@@ -35,6 +35,7 @@ from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State,
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
+LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
 OFF_GROUND_M: Final = 0.005  # [m] a sole that is higher stands nowhere
 TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
 SINK_M_S: Final = 0.3  # [m/s] that a foot which should touch looks for the ground
@@ -295,7 +296,8 @@ def figure_of(
         if model < 1:
             raise InputError(f"{model} modes", "Give one at least, or None for all joints")
         clips = [prepared_clip(motion, 1.0 / dt), sampled_clip(balance_moves(motion), 1.0 / dt)]
-        model = PGA(n_components=model, weights="lever").fit(clips)
+        fitted = PGA(n_components=model, weights="lever").fit(clips)
+        model = fitted.truncated(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground)
 

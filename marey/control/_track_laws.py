@@ -33,19 +33,19 @@ Pace = tuple[float, float]  # length of a step [s], and how fast errors are take
 class TrackWeights:
     """How much the parts of a clip count against one another, and how fast errors are taken back."""
 
-    com: float = 3e4  # of squared velocities of the centre of mass [s²/m²]
-    momentum: float = 1e4  # of squared angular momenta per kilogram of the body
+    com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
+    momentum: float = 2e4  # of squared angular momenta per kilogram of the body
     root: float = 20.0  # of squared turns of the root
     pose: float = 1.0  # of squared turns of all joints
-    swing: float = 1e3  # of a foot in the air
+    swing: float = 3e3  # of a foot in the air
     stance: float = 100.0  # of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
     momentum_per_s: float = 5.0
     root_per_s: float = 8.0
     pose_per_s: float = 10.0
-    foot_per_s: float = 20.0
-    step: float = 1.2  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    foot_per_s: float = 25.0
+    step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
     longest_step_m: float = 0.3  # [m] that a foot lands elsewhere, at most
 
     def __post_init__(self) -> None:

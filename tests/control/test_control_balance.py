@@ -67,7 +67,7 @@ def test_stand_wants_a_foot_and_a_time(pick_up: Motion) -> None:
 
 @pytest.mark.mocap
 def test_tournier_68_two_feet_withstand_pushes_of_20_n(pick_up: Motion) -> None:
-    seconds = 6.0  # benchmarks/study_control.py runs the whole minute
+    seconds = 3.5  # benchmarks/study_control.py runs the whole minute
     found = balance(pick_up, seconds=seconds, pushes=pushes_around(20.0, seconds), model=20)
     assert found.fall is None
     assert found.planned.all()
@@ -76,7 +76,7 @@ def test_tournier_68_two_feet_withstand_pushes_of_20_n(pick_up: Motion) -> None:
 
 @pytest.mark.mocap
 def test_two_feet_withstand_a_push_of_100_n_and_come_back(pick_up: Motion) -> None:
-    found = balance(pick_up, seconds=3.5, pushes=[Push("Spine1", (100.0, 0.0, 0.0), 1.0, 0.1)], model=20)
+    found = balance(pick_up, seconds=2.5, pushes=[Push("Spine1", (100.0, 0.0, 0.0), 1.0, 0.1)], model=20)
     assert found.fall is None
     assert found.error_m.max() > found.error_m[-1]
     assert found.error_m[-1] < 0.03
@@ -84,22 +84,22 @@ def test_two_feet_withstand_a_push_of_100_n_and_come_back(pick_up: Motion) -> No
 
 @pytest.mark.mocap
 def test_tournier_68_one_foot_stands_longer_with_angular_momentum_held(pick_up: Motion) -> None:
-    """The features of the source alone: nothing but the angular momentum keeps the trunk from turning."""
-    bare = TrackWeights(root=0.0, pose=1e-3)
+    """The features of the source alone, all joints free: nothing but the momentum keeps the body from turning."""
+    bare = TrackWeights(root=0.0, pose=0.0)
     held, free = (
-        balance(pick_up, seconds=4.0, feet="left", model=20, momentum=momentum, weights=bare)
-        for momentum in (True, False)
+        balance(pick_up, seconds=3.5, feet="left", model=None, momentum=momentum, weights=bare)
+        for momentum in (True, False)  # benchmarks/study_control.py stands for 12 s
     )
     assert free.fall is not None
-    assert held.fall is None or held.fall.time_s > free.fall.time_s
+    assert held.fall is None
 
 
 @pytest.mark.mocap
 def test_one_foot_is_lifted_and_stays_up(pick_up: Motion) -> None:
-    found = balance(pick_up, seconds=5.0, feet="left", model=20)
+    found = balance(pick_up, seconds=4.0, feet="left", model=20)
     assert found.fall is None
     assert found.motion.contacts is not None
-    assert not feet_down(found.motion.contacts)[-150:, 1].any()
+    assert not feet_down(found.motion.contacts)[-60:, 1].any()
 
 
 @pytest.mark.mocap
