@@ -56,7 +56,8 @@ class TrackResult:
     @property
     def mean_error_m(self) -> float:
         """Mean of the error [m] up to a fall."""
-        return float(self.error_m.mean())
+        count = len(self.error_m) if self.fall is None else max(1, round(self.fall.time_s / self.reference.dt))
+        return float(self.error_m[:count].mean())
 
     def __repr__(self) -> str:
         end = "upright" if self.fall is None else str(self.fall)
