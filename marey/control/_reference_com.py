@@ -74,7 +74,7 @@ def _momentum_shift(momenta: FloatArray, push_n: FloatArray, dt: float) -> Float
     padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
     window = np.asarray(np.hanning(2 * width + 3)[1:-1], dtype=np.float64)
     calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
-    return np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None]
+    return np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
 
 
 def nearest_inside(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -> FloatArray:

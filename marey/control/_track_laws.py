@@ -45,7 +45,7 @@ class TrackWeights:
     root_per_s: float = 8.0
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
-    step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    step: float = 0.8  # [-] part of the expected error of the capture point by which a foot lands elsewhere
     longest_step_m: float = 0.3  # [m] that a foot lands elsewhere, at most
 
     def __post_init__(self) -> None:
