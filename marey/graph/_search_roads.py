@@ -16,7 +16,7 @@ from marey.graph._graph import GraphArrays, MotionGraph, composed
 from marey.graph._heuristics import PICKS, Rates, diverse_first, measure_rates, rates_without
 from marey.graph._search_pairs import Blends, lay_out_pairs
 
-CAPACITY: Final = 2_000_000  # search states
+CAPACITY: Final = 5_000_000  # search states; about 0.8 GB if all are used
 STAND_MPS: Final = 0.35  # [m/s] where the clips have no such state, double support at most so fast will do
 MIN_STANDS: Final = 40  # and at least so many of the slowest
 CHEAP: Final = 5  # edges of a state that are kept besides those that differ

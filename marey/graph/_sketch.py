@@ -73,7 +73,9 @@ def _wish(sketch: Sketch, event: Event, pick_tolerance_m: float, slack_m: float,
         pin = (np.nan, np.nan) if event.at is None else event.at
         name, hands = f"{event.kind} '{event.object}'", HANDS[event.hand]
         near = max(pick_tolerance_m, arm_m)
-        return Wish(PICK, at, near, hands=hands, pin_tolerance_m=pick_tolerance_m, slack_m=slack_m, pin=pin, name=name)
+        is_tight = event.at is not None or pick_tolerance_m < PICK_TOL_M  # else captured steps arrive near enough
+        slack = slack_m if is_tight else 0.0
+        return Wish(PICK, at, near, hands=hands, pin_tolerance_m=pick_tolerance_m, slack_m=slack, pin=pin, name=name)
     assert event.at is not None
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":
