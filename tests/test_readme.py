@@ -7,17 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_first_code_block_runs_and_writes_what_it_says(tmp_path: Path) -> None:
-    block = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    assert block is not None
-    (tmp_path / "readme.py").write_text(block[1])
+@pytest.mark.parametrize(
+    ("number", "written"), [(0, {"key.glb"}), (1, {"jump.glb", "jump.bvh", "jump.gif"})], ids=["sketch", "library"]
+)
+def test_the_first_code_blocks_run_and_write_what_they_say(tmp_path: Path, number: int, written: set[str]) -> None:
+    block = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[number]
+    (tmp_path / "readme.py").write_text(block)
     done = subprocess.run([sys.executable, "readme.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert {"jump.glb", "jump.bvh", "jump.gif"} <= {path.name for path in tmp_path.iterdir()}
+    assert written <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_every_verb_in_the_readme_exists() -> None:
