@@ -49,9 +49,9 @@ def _scene(simulator: Simulator) -> Scene:
 
 @pytest.mark.mocap
 @pytest.mark.parametrize("is_full", [False, True])
-def test_tournier_67_momentum_rows_sum_the_bodies(c1_body: Body, c1_model: PoseModel, is_full: bool) -> None:
-    simulator = _simulator(c1_body, None if is_full else c1_model)
-    here, v, body = simulator.mechanics(), simulator.state.velocity, c1_body
+def test_tournier_67_momentum_rows_sum_the_bodies(d1_body: Body, c1_model: PoseModel, is_full: bool) -> None:
+    simulator = _simulator(d1_body, None if is_full else c1_model)
+    here, v, body = simulator.mechanics(), simulator.state.velocity, d1_body
     total = np.zeros(3)
     for j in range(body.skeleton.num_joints):
         omega = here.angular[j] @ v
@@ -63,8 +63,8 @@ def test_tournier_67_momentum_rows_sum_the_bodies(c1_body: Body, c1_model: PoseM
 
 
 @pytest.mark.mocap
-def test_tournier_67_com_rows_are_differences_of_the_centre(c1_body: Body, c1_model: PoseModel) -> None:
-    simulator = Simulator(c1_body, c1_model, root="pelvis", gravity=(0.0, 0.0, 0.0))
+def test_tournier_67_com_rows_are_differences_of_the_centre(d1_body: Body, c1_model: PoseModel) -> None:
+    simulator = Simulator(d1_body, c1_model, root="pelvis", gravity=(0.0, 0.0, 0.0))
     here, h = simulator.mechanics(), 1e-6
     numeric = np.empty((3, simulator.num_dof))
     start = simulator.state.pose
@@ -94,9 +94,9 @@ def _j(simulator: Simulator, name: str) -> int:
 
 @pytest.mark.mocap
 @pytest.mark.parametrize("name", LAWS)
-def test_rows_of_a_task_tell_how_its_error_changes(name: str, c1_body: Body, c1_model: PoseModel) -> None:
+def test_rows_of_a_task_tell_how_its_error_changes(name: str, d1_body: Body, c1_model: PoseModel) -> None:
     """Near the target, where the logarithm's derivative is the identity to first order."""
-    simulator = _simulator(c1_body, c1_model)
+    simulator = _simulator(d1_body, c1_model)
     task = LAWS[name](simulator)
     if name in ("orientation", "look"):  # begin almost where it shall be
         here = simulator.mechanics()
@@ -121,8 +121,8 @@ def test_rows_of_a_task_tell_how_its_error_changes(name: str, c1_body: Body, c1_
 
 
 @pytest.mark.mocap
-def test_modes_in_joint_angles_cost_what_the_full_space_does(c1_body: Body, c1_model: PoseModel) -> None:
-    simulator = _simulator(c1_body, c1_model)
+def test_modes_in_joint_angles_cost_what_the_full_space_does(d1_body: Body, c1_model: PoseModel) -> None:
+    simulator = _simulator(d1_body, c1_model)
     v = simulator.state.velocity
     law = law_of(ModesTask(np.zeros(c1_model.num_components)), _scene(simulator), None)
     turns = simulator.mechanics().turns @ v[6:]  # (J, 3) of every joint
@@ -179,10 +179,10 @@ def test_tournier_61_gains_outside_the_stable_region_are_refused() -> None:
 @pytest.mark.mocap
 @pytest.mark.parametrize("gains", [Gains(), Gains(100.0, 0.0), Gains(10.0, 0.5)])
 def test_tournier_61_a_tracked_point_settles_without_oscillation(
-    gains: Gains, c1_body: Body, c1_model: PoseModel
+    gains: Gains, d1_body: Body, c1_model: PoseModel
 ) -> None:
     """Floating without weight, the hand is moved by internal forces alone."""
-    simulator = Simulator(c1_body, c1_model, gravity=(0.0, 0.0, 0.0))
+    simulator = Simulator(d1_body, c1_model, gravity=(0.0, 0.0, 0.0))
     hand = _j(simulator, "LeftHand")
     target = simulator.mechanics().joints[hand] + (0.03, 0.05, 0.04)
     controller = Controller(simulator, [Drive(PointTask("LeftHand", target, weight=100.0), gains)])
@@ -196,10 +196,10 @@ def test_tournier_61_a_tracked_point_settles_without_oscillation(
 
 
 @pytest.mark.mocap
-def test_a_moving_target_is_followed_with_feed_forward(c1_body: Body, c1_model: PoseModel) -> None:
+def test_a_moving_target_is_followed_with_feed_forward(d1_body: Body, c1_model: PoseModel) -> None:
     lag = {}
     for feeds in (False, True):
-        simulator = Simulator(c1_body, c1_model, gravity=(0.0, 0.0, 0.0))
+        simulator = Simulator(d1_body, c1_model, gravity=(0.0, 0.0, 0.0))
         hand = _j(simulator, "LeftHand")
         place, speed = simulator.mechanics().joints[hand], np.array([0.0, 0.1, 0.05])
         controller = Controller(simulator)
@@ -211,8 +211,8 @@ def test_a_moving_target_is_followed_with_feed_forward(c1_body: Body, c1_model: 
 
 
 @pytest.mark.mocap
-def test_weights_of_axes_and_matrices_are_the_same_goal(c1_body: Body, c1_model: PoseModel) -> None:
-    simulator = _simulator(c1_body, c1_model)
+def test_weights_of_axes_and_matrices_are_the_same_goal(d1_body: Body, c1_model: PoseModel) -> None:
+    simulator = _simulator(d1_body, c1_model)
     scene, weights = _scene(simulator), np.array([1.0, 0.0, 4.0])
     forms = [
         control_form(features_of(Drive(PointTask("Head", (0.0, 1.0, 0.0), weight=w)), scene)[0], simulator.num_dof)
@@ -293,8 +293,8 @@ def test_tournier_73_wrong_tasks_are_refused(make: Callable[[], object], error: 
 
 
 @pytest.mark.mocap
-def test_tournier_73_tasks_that_do_not_fit_are_refused(c1_body: Body, c1_model: PoseModel) -> None:
-    simulator = Simulator(c1_body, c1_model)
+def test_tournier_73_tasks_that_do_not_fit_are_refused(d1_body: Body, c1_model: PoseModel) -> None:
+    simulator = Simulator(d1_body, c1_model)
     controller = Controller(simulator)
     for task in (
         ModesTask((0.0, 0.0)),

@@ -62,17 +62,17 @@ def test_no_level_at_all_is_a_plan_too() -> None:
 
 
 @pytest.mark.mocap
-def test_strict_levels_hold_the_first_task_better_than_weights(c1_body: Body, c1_model: PoseModel) -> None:
+def test_strict_levels_hold_the_first_task_better_than_weights(d1_body: Body, c1_model: PoseModel) -> None:
     error = {}
     for hierarchy in ("weights", "strict"):
-        simulator = Simulator(c1_body, c1_model, gravity=(0.0, 0.0, 0.0))
-        place = {name: simulator.mechanics().joints[c1_body.skeleton.index(name)] for name in ("LeftHand", "RightHand")}
+        simulator = Simulator(d1_body, c1_model, gravity=(0.0, 0.0, 0.0))
+        place = {name: simulator.mechanics().joints[d1_body.skeleton.index(name)] for name in ("LeftHand", "RightHand")}
         far = place["RightHand"] + np.array([0.0, 1.0, 0.5])
         tasks = [
             Drive(PointTask("LeftHand", place["LeftHand"]), Gains(10.0, 0.0)),
             Drive(PointTask("RightHand", far, weight=30.0, priority=1), Gains(3.0, 0.0)),
         ]
-        controller, hand = Controller(simulator, tasks, hierarchy=hierarchy), c1_body.skeleton.index("LeftHand")
+        controller, hand = Controller(simulator, tasks, hierarchy=hierarchy), d1_body.skeleton.index("LeftHand")
         missed = []
         for _ in range(20):
             here = simulator.mechanics()

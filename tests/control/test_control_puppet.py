@@ -34,8 +34,8 @@ def test_tournier_60_alpha_zero_is_pure_simulation(make_standing) -> None:
 
 
 @pytest.mark.mocap
-def test_tournier_60_alpha_one_is_the_step_of_gauss_and_newton(c1_body: Body, c1_model: PoseModel) -> None:
-    simulator = Simulator(c1_body, c1_model)
+def test_tournier_60_alpha_one_is_the_step_of_gauss_and_newton(d1_body: Body, c1_model: PoseModel) -> None:
+    simulator = Simulator(d1_body, c1_model)
     drive = _reach(simulator, (0.02, 0.05, -0.03), Gains(1.0 / STEP_S, 0.0, np.inf))
     here, hand = simulator.mechanics(), simulator.body.skeleton.index("LeftHand")
     J, M = here.point_jacobian(hand), here.inertia
@@ -61,15 +61,15 @@ def test_tournier_60_tasks_are_met_the_better_the_larger_alpha(make_standing) ->
 
 
 @pytest.mark.mocap
-def test_the_force_from_outside_accounts_for_the_motion(c1_body: Body, c1_model: PoseModel) -> None:
+def test_the_force_from_outside_accounts_for_the_motion(d1_body: Body, c1_model: PoseModel) -> None:
     """Newton's law for the whole figure: its momentum changes by its weight and by what pulls."""
-    simulator = Simulator(c1_body, c1_model)
+    simulator = Simulator(d1_body, c1_model)
     puppet = Puppet(simulator, [_reach(simulator, (0.1, 0.2, 0.1))], alpha=0.4)
     for _ in range(5):
         before = simulator.mechanics().momentum_matrix()[3:] @ simulator.state.velocity
         puppet.step(STEP_S)
-        after = c1_body.mass_kg * simulator.state.velocity[3:6]
-        change = (after - before) / STEP_S - c1_body.mass_kg * simulator.gravity
+        after = d1_body.mass_kg * simulator.state.velocity[3:6]
+        change = (after - before) / STEP_S - d1_body.mass_kg * simulator.gravity
         np.testing.assert_allclose(puppet.report.force_n, change, rtol=0, atol=1e-9 * np.abs(change).max())
 
 
@@ -98,8 +98,8 @@ def test_an_infeasible_goal_is_tolerated(make_standing) -> None:
 
 
 @pytest.mark.mocap
-def test_tournier_73_wrong_sliders_are_refused(c1_body: Body, c1_model: PoseModel) -> None:
-    simulator = Simulator(c1_body, c1_model)
+def test_tournier_73_wrong_sliders_are_refused(d1_body: Body, c1_model: PoseModel) -> None:
+    simulator = Simulator(d1_body, c1_model)
     for alpha in (-0.1, 1.1, float("nan")):
         with pytest.raises(InputError, match="alpha"):
             Puppet(simulator, alpha=alpha)

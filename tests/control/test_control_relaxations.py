@@ -71,13 +71,13 @@ def _state(body: Body, model: PoseModel, seed: int, lifts: bool) -> tuple[Contro
 
 
 @pytest.fixture(scope="module")
-def c1_ratios(c1_body: Body, c1_model: PoseModel) -> dict[bool, dict[str, np.ndarray]]:
+def c1_ratios(d1_body: Body, c1_model: PoseModel) -> dict[bool, dict[str, np.ndarray]]:
     """For both sets of goals and each method, task errors over those without control, and gaps: ``(40, 2)``."""
     found: dict[bool, dict[str, np.ndarray]] = {}
     for lifts in (False, True):
         table: dict[str, list[tuple[float, float]]] = {}
         for seed in range(40):
-            problem, error = _state(c1_body, c1_model, seed, lifts)
+            problem, error = _state(d1_body, c1_model, seed, lifts)
             base = error(realised_velocity(problem, np.zeros(problem.num_actuators)))
             plans: dict[str, ControlSolution] = {
                 name: solve_control(problem, Relaxation(name, weight)) for name, weight in WEIGHTS.items()
@@ -112,10 +112,10 @@ def test_tournier_63_a_polished_plan_leans_on_nothing_that_it_lifts(c1_ratios) -
 
 
 @pytest.mark.mocap
-def test_tournier_62_the_family_is_convex_between_minus_one_and_one(c1_body: Body, c1_model: PoseModel) -> None:
+def test_tournier_62_the_family_is_convex_between_minus_one_and_one(d1_body: Body, c1_model: PoseModel) -> None:
     from marey.control._relaxations import _family
 
-    problem, _ = _state(c1_body, c1_model, 0, True)
+    problem, _ = _state(d1_body, c1_model, 0, True)
     size = np.abs(problem.gram).max()
     for alpha in np.linspace(-1.0, 1.0, 9):
         assert np.linalg.eigvalsh(_family(problem, alpha)[0])[0] >= -1e-9 * size
@@ -123,8 +123,8 @@ def test_tournier_62_the_family_is_convex_between_minus_one_and_one(c1_body: Bod
 
 
 @pytest.mark.mocap
-def test_tournier_62_gap_is_convex_from_half_its_weight_on(c1_body: Body, c1_model: PoseModel) -> None:
-    problem, _ = _state(c1_body, c1_model, 0, True)
+def test_tournier_62_gap_is_convex_from_half_its_weight_on(d1_body: Body, c1_model: PoseModel) -> None:
+    problem, _ = _state(d1_body, c1_model, 0, True)
     size = np.abs(problem.gram).max()
     lowest = {
         balance: np.linalg.eigvalsh(extra_objective(problem, Relaxation("gap", 1.0, balance=balance))[0])[0]
@@ -136,11 +136,11 @@ def test_tournier_62_gap_is_convex_from_half_its_weight_on(c1_body: Body, c1_mod
 
 
 @pytest.fixture(scope="module")
-def rising(c1_body: Body, c1_model: PoseModel) -> Callable[..., tuple[float, float]]:
+def rising(d1_body: Body, c1_model: PoseModel) -> Callable[..., tuple[float, float]]:
     """Planned and realised speeds of a centre of mass that shall rise at 1 m/s from rest."""
-    simulator = Simulator(c1_body, c1_model, root="pelvis")
+    simulator = Simulator(d1_body, c1_model, root="pelvis")
     system = simulator.system(STEP_S)
-    here, names = system.mechanics, c1_body.skeleton.names
+    here, names = system.mechanics, d1_body.skeleton.names
     contacts = np.array([here.point_jacobian(names.index(n))[1] for n in SOLES])
     problem = _problem(system, contacts, [(here.com_jacobian, np.array([0.0, 1.0, 0.0]), 10.0)])
 
@@ -168,8 +168,8 @@ def test_tournier_64_without_a_price_the_ground_lifts_the_figure_in_plans_only(r
 
 
 @pytest.mark.mocap
-def test_tournier_65_a_limit_does_not_push_the_figure_back(c1_body: Body, c1_model: PoseModel) -> None:
-    system = Simulator(c1_body, c1_model, root="pelvis").system(STEP_S)
+def test_tournier_65_a_limit_does_not_push_the_figure_back(d1_body: Body, c1_model: PoseModel) -> None:
+    system = Simulator(d1_body, c1_model, root="pelvis").system(STEP_S)
     row = np.zeros((1, system.rhs.size))
     row[0, 6] = 1.0
     problem = _problem(system, row, [(row, np.array([0.5]), 10.0)])
@@ -236,9 +236,9 @@ def test_laziness_makes_actuators_work_less() -> None:
 @pytest.mark.mocap
 @pytest.mark.parametrize("name", RELAXATIONS)
 def test_tournier_72_every_relaxation_is_convex_and_selectable_by_name(
-    name: str, c1_body: Body, c1_model: PoseModel
+    name: str, d1_body: Body, c1_model: PoseModel
 ) -> None:
-    problem, error = _state(c1_body, c1_model, 3, False)
+    problem, error = _state(d1_body, c1_model, 3, False)
     H, _ = control_objective(problem, Relaxation(name))
     assert np.linalg.eigvalsh(H)[0] >= -1e-9 * np.abs(H).max()
     plan = solve_control(problem, Relaxation(name))
