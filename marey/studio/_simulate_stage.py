@@ -13,7 +13,7 @@ from marey.skeleton import Skeleton, capsule_mesh, capsules, joint_frames
 from marey.studio._simulate import MAX_BALLS, Arena
 from marey.studio._simulate_marks import Arrows, Line, Polygon
 from marey.studio._simulate_trace import LEAST_N, Standing
-from marey.studio._stage import BODY_COLOUR, GROUND_M, part_of, side_of
+from marey.studio._stage import BODY_COLOUR, add_ground, part_of, side_of
 
 ROOT: Final = "/stage/simulate"
 Grabbed = Callable[[str, int, FloatArray], None]  # phase of a drag, joint, place [m] in world
@@ -177,18 +177,6 @@ def outer_forces(arena: Arena) -> tuple[FloatArray, FloatArray]:
 
 
 def _tilted_ground(scene: viser.SceneApi) -> viser.GridHandle:
-    return scene.add_grid(
-        f"{ROOT}/slope",
-        width=GROUND_M,
-        height=GROUND_M,
-        plane="xz",
-        cell_size=0.5,
-        section_size=1.0,
-        cell_color=(214, 216, 220),
-        section_color=(190, 194, 200),
-        plane_color=(238, 240, 243),
-        plane_opacity=1.0,
-        shadow_opacity=0.35,
-        fade_distance=30.0,
-        visible=False,
-    )
+    ground = add_ground(scene, f"{ROOT}/slope")
+    ground.visible = False
+    return ground

@@ -17,6 +17,24 @@ DISC_RADIUS_M = 0.055
 GROUND_M = 60.0
 
 
+def add_ground(scene: viser.SceneApi, name: str) -> viser.GridHandle:
+    """Add a level ground with cells of half a metre."""
+    return scene.add_grid(
+        name,
+        width=GROUND_M,
+        height=GROUND_M,
+        plane="xz",
+        cell_size=0.5,
+        section_size=1.0,
+        cell_color=(214, 216, 220),
+        section_color=(190, 194, 200),
+        plane_color=(238, 240, 243),
+        plane_opacity=1.0,
+        shadow_opacity=0.35,
+        fade_distance=30.0,
+    )
+
+
 class Stage:
     """Owns its scene nodes; :meth:`load` replaces the body, :meth:`draw` moves it."""
 
@@ -28,20 +46,7 @@ class Stage:
         self._trail: viser.LineSegmentsHandle | None = None
         self._world = scene.add_frame("/stage", show_axes=False)
         self._clip = scene.add_frame("/stage/clip", show_axes=False)
-        self._ground = scene.add_grid(
-            "/stage/ground",
-            width=GROUND_M,
-            height=GROUND_M,
-            plane="xz",
-            cell_size=0.5,
-            section_size=1.0,
-            cell_color=(214, 216, 220),
-            section_color=(190, 194, 200),
-            plane_color=(238, 240, 243),
-            plane_opacity=1.0,
-            shadow_opacity=0.35,
-            fade_distance=30.0,
-        )
+        self._ground = add_ground(scene, "/stage/ground")
 
     def load(self, film: Film) -> None:
         """Put another body on the stage."""
