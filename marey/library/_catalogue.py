@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from marey.base import InputError
@@ -57,6 +57,7 @@ class Catalogue:
             self._prepare()
 
     def _prepare(self) -> None:
+        self._db.create_function("place", 1, _place, deterministic=True)
         self._db.execute("BEGIN")  # one view of the file, while another process may be making it
         self._check_owner()
         self._db.execute("COMMIT")
@@ -188,6 +189,11 @@ class Catalogue:
         return ClipRecord(**values, tags=tuple(tag[0] for tag in tags))
 
 
+def _place(source: str) -> str:
+    """Return a file's folder and name: what lies above says where the archive stands, nothing of the clip."""
+    return "/".join(PurePath(source).parts[-2:])
+
+
 def _conditions(query: Query) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     for column in ("behaviour", "subject"):
@@ -205,7 +211,7 @@ def _conditions(query: Query) -> tuple[str, list[Any]]:
                 values.append(bound)
     if query.text:
         parts.append(
-            "(instr(lower(name || ' ' || source || ' ' || warnings), ?) "
+            "(instr(lower(name || ' ' || place(source) || ' ' || warnings), ?) "
             "OR EXISTS (SELECT 1 FROM tags WHERE clip = id AND instr(lower(tag), ?)))"
         )
         values += [query.text.lower()] * 2

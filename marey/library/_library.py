@@ -110,7 +110,7 @@ class Library:
             return self._store.take_in(stage_motion(motion, job, file, stamp=""), file)
 
     def clips(self, query: Query | str | None = None) -> tuple[ClipRecord, ...]:
-        """Return the clips that a query asks for, by name; a text finds names, paths, tags and warnings."""
+        """Return the clips that a query asks for, by name; a text finds names, folders, tags and warnings."""
         if query is None or isinstance(query, str):
             query = Query(text=query)
         return self._store.catalogue.find(query)

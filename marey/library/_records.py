@@ -46,7 +46,7 @@ class Query:
     tags: tuple[str, ...] = ()
     behaviour: str | None = None
     subject: str | None = None
-    text: str | None = None  # part of the name, the source path, a tag or a warning; any case
+    text: str | None = None  # part of the name, the file and its folder, a tag or a warning; any case
     speed_mps: Span = (None, None)
     duration_s: Span = (None, None)
     limit: int | None = None

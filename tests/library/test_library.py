@@ -185,6 +185,8 @@ def test_queries_join_their_conditions(library, clips):
     assert names("FAST") == ["07_03"]
     assert names("07_0") == ["07_01", "07_02", "07_03"]
     assert names("%") == []  # a text, not a pattern
+    assert names(clips[0].parent.name) == ["07_01", "07_02", "07_03"]
+    assert names(clips[0].parent.parent.name + "/") == []  # where the archive stands says nothing of a clip
     assert names(Query(behaviour=library.find("07_03").behaviour, text="07_03")) == ["07_03"]
 
 
