@@ -185,7 +185,7 @@ def enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     thin = _hull(points)
     scaled = np.ascontiguousarray(thin / thin.std(axis=0))
-    u = _polished(scaled, minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0])
+    u = _polished(scaled, _few_weights(scaled, minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]))
     centre = thin.T @ u
     moments = (thin.T * u) @ thin - np.outer(centre, centre)
     matrix = np.linalg.inv(moments) / dimension
@@ -193,25 +193,42 @@ def enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
 
 
-def _polished(points: FloatArray, u: FloatArray) -> FloatArray:
-    r"""Newton steps on :math:`\max \log\det \sum_i u_i Q_i Q_i^T` over weights that sum to one.
+def _few_weights(points: FloatArray, u: FloatArray) -> FloatArray:
+    """Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space.
 
-    With :math:`G = Q X^{-1} Q^T` the slope is its diagonal and the curvature :math:`-G_{ij}^2`. A step stops where a
-    weight would become negative, and is halved while the determinant falls.
+    Points that all lie on one ellipsoid, as those of a sine do, could share the weights in many ways.
     """
-    rows = np.column_stack([points, np.ones(len(points))])
+    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
+
+    products = _products(_lifted(points)).T
+    few = np.asarray(nnls(products, products @ u)[0], dtype=np.float64)
+    return few / few.sum()
+
+
+def _polished(points: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Newton steps on :math:`f(u) = \log\det X - d \sum_i u_i` with :math:`X = \sum_i u_i Q_i Q_i^T`.
+
+    Its maximum has weights that sum to one. In coordinates where X is the identity the slope is
+    :math:`|Q_i|^2 - d` and the curvature :math:`-(Q_i^T Q_j)^2`. A step stops where a weight would become negative, and
+    is halved while f falls.
+    """
+    rows = _lifted(points)
+    size = rows.shape[1]
+
+    def value(weights: FloatArray) -> float:
+        return float(np.linalg.slogdet((rows.T * weights) @ rows)[1]) - size * float(weights.sum())
+
     for _ in range(MAX_NEWTON):
-        moments = (rows.T * u) @ rows
-        products = rows @ np.linalg.solve(moments, rows.T)
-        slope, size = np.diag(products), rows.shape[1]
-        if slope.max() / size - 1.0 < INNER_TOL and 1.0 - slope[u > 0.0].min() / size < INNER_TOL:
+        factor = np.asarray(np.linalg.cholesky((rows.T * u) @ rows), dtype=np.float64)
+        white = np.asarray(np.linalg.solve(factor, rows.T).T, dtype=np.float64)
+        excess = (white**2).sum(axis=1) / size - 1.0
+        if excess.max() < INNER_TOL and -excess[u > 0.0].min() < INNER_TOL:
             break
-        step = _newton_step(products, slope, u, size)
-        part, before = 1.0, np.linalg.slogdet(moments)[1]
+        step = _newton_step(white, factor, excess, u)
         shrinking = step < 0.0
-        if shrinking.any():
-            part = min(1.0, float((u[shrinking] / -step[shrinking]).min()))
-        while part > 1e-9 and np.linalg.slogdet((rows.T * np.maximum(u + part * step, 0.0)) @ rows)[1] < before:
+        part = min(1.0, float((u[shrinking] / -step[shrinking]).min())) if shrinking.any() else 1.0
+        before = value(u)
+        while part > 1e-9 and value(np.maximum(u + part * step, 0.0)) < before:
             part *= 0.5
         u = u + part * step
         u = np.where(u < 1e-14, 0.0, u)
@@ -219,14 +236,21 @@ def _polished(points: FloatArray, u: FloatArray) -> FloatArray:
     return u
 
 
-def _newton_step(products: FloatArray, slope: FloatArray, u: FloatArray, size: int) -> FloatArray:
-    """Step of the weights that have some or should get some; the others stay at nothing."""
-    free = np.flatnonzero((u > 0.0) | (slope > size * (1.0 + INNER_TOL)))
+def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: FloatArray) -> FloatArray:
+    r"""Step of the weights that have some, and of the point farthest out; the others stay at nothing.
+
+    With :math:`\phi_i = Q_i Q_i^T` in white coordinates the slope is :math:`\phi_i : (I - d\,a a^T)`, where ``a`` is the
+    last row of the factor, as :math:`a^T Q_i = 1`. So the step is a least-squares solution, of the condition of
+    :math:`\phi` rather than of its square.
+    """
+    size = white.shape[1]
+    products = _products(white)
+    goal = _products(np.eye(size)).sum(axis=0) - size * _products(factor[-1:])[0]
+    is_free = u > 0.0
+    is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
+    free = np.flatnonzero(is_free)
     while True:
-        count = len(free)
-        system = np.ones((count + 1, count + 1))
-        system[:count, :count], system[count, count] = products[np.ix_(free, free)] ** 2, 0.0
-        found = np.linalg.lstsq(system, np.append(slope[free], 0.0), rcond=1e-13)[0][:count]
+        found = np.asarray(np.linalg.lstsq(products[free].T, goal, rcond=1e-13)[0], dtype=np.float64)
         stuck = (u[free] == 0.0) & (found < 0.0)
         if not stuck.any():
             break
@@ -234,6 +258,17 @@ def _newton_step(products: FloatArray, slope: FloatArray, u: FloatArray, size: i
     step = np.zeros_like(u)
     step[free] = found
     return step
+
+
+def _lifted(points: FloatArray) -> FloatArray:
+    """Points ``(N, D + 1)`` with a last one."""
+    return np.column_stack([points, np.ones(len(points))])
+
+
+def _products(rows: FloatArray) -> FloatArray:
+    r"""Matrices :math:`Q_i Q_i^T` as rows ``(N, d(d+1)/2)`` whose dot products are those of the matrices."""
+    first, second = np.triu_indices(rows.shape[1])
+    return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
 
 
 def _hull(points: FloatArray) -> FloatArray:

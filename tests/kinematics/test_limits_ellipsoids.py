@@ -58,6 +58,20 @@ def test_tournier_55_samples_are_inside_some_touch_and_the_volume_is_least(seed:
     assert np.linalg.det(matrix) ** -0.5 <= 1.01 * reference_volume(points)
 
 
+@pytest.mark.parametrize("wobble", [0.0, 1e-7, 1e-3])
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_points_of_one_ellipsoid_give_it_back(dimension: int, wobble: float) -> None:
+    """Hundreds of points that all touch share the weights in many ways; the ellipsoid is the same."""
+    rng = np.random.default_rng(dimension)
+    unit = rng.normal(size=(240, dimension))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True) * (1.0 + wobble * rng.uniform(size=(240, 1)))
+    shape, middle = np.diag([1.3, 0.4, 0.2][:dimension]), np.array([0.3, -0.2, 0.1])[:dimension]
+    centre, matrix = enclosing_ellipsoid(unit @ shape + middle)
+    tolerance = max(10.0 * wobble, 1e-9)
+    np.testing.assert_allclose(centre, middle, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(shape @ matrix @ shape, np.eye(dimension), rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_tournier_56_the_centre_settles_and_follows_a_rotation(seed: int) -> None:
     rotations, turn = cloud(seed), SO3.random(np.random.default_rng(seed + 50))
