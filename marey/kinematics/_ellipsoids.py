@@ -239,7 +239,7 @@ def _polished(points: FloatArray, u: FloatArray) -> FloatArray:
 def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: FloatArray) -> FloatArray:
     r"""Step of the weights that have some, and of the point farthest out; the others stay at nothing.
 
-    With :math:`\phi_i = Q_i Q_i^T` in white coordinates the slope is :math:`\phi_i : (I - d\,a a^T)`, where ``a`` is the
+    With :math:`\phi_i = Q_i Q_i^T` in white coordinates the slope is :math:`\phi_i : (I - d\,a a^T)` with ``a`` the
     last row of the factor, as :math:`a^T Q_i = 1`. So the step is a least-squares solution, of the condition of
     :math:`\phi` rather than of its square.
     """
