@@ -1,5 +1,7 @@
 """Contact- and gravity-aware blending of clips, and what physics says about blends."""
 
+from marey.blending._balance import balanced
+from marey.blending._balance_legs import lowered
 from marey.blending._blend import (
     BlendedPhase,
     BlendResult,
@@ -48,6 +50,7 @@ __all__ = [
     "Source",
     "ValidityRule",
     "aligned",
+    "balanced",
     "blend",
     "blend_acceleration",
     "blend_duration",
@@ -65,6 +68,7 @@ __all__ = [
     "gravity_factor",
     "hold_plants",
     "landing_jump",
+    "lowered",
     "phase_string",
     "polygon_margin",
     "predict_valid",

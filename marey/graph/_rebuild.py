@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.blending import balanced
 from marey.graph._graph import MotionGraph
 from marey.graph._rebuild_clock import at_times, frame_times
 from marey.graph._rebuild_feet import pinned, pins
@@ -66,7 +67,8 @@ def rebuild_for(
     """As :func:`rebuild`, with hands brought to what the sketch has them pick up and put down.
 
     First by the weights of blends, as far as they go, then by footsteps that move up to 3 cm (not in rivers and on
-    stones), then by arm and spine.
+    stones), then by arm and spine. Between the two the root moves so that nobody tips: see
+    :func:`marey.blending.balanced`.
 
     Returns:
         The motion, and how far [m] each hand is from its thing.
@@ -82,6 +84,7 @@ def _rebuilt(
     if refine:
         result = _exact(graph, result, sketch)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
+    motion = balanced(motion, graph.database.body, keep=frames) if refine else motion
     reaches = find_reaches(graph, result, frames, sketch)
     return refine_reaches(motion, reaches)[0] if refine else motion, reaches, frames
 

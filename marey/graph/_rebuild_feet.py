@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
+from marey.blending import lowered
 from marey.graph._rebuild_joins import Track
 from marey.graph._rebuild_track import SIDES
 from marey.kinematics import Limb, solve_two_bone
@@ -17,10 +18,6 @@ from marey.numerics import fill_gaps
 from marey.skeleton import contact_points
 
 STRETCH: Final = 0.998  # [-] of a leg that holds its plant
-STRAIGHT: Final = 0.992  # [-] straightest that the root's height leaves a leg
-BENT: Final = 0.975  # [-] a leg that was not as straight as this before may become so
-LOWER_S: Final = 0.2  # [s] over which the root goes down so that a leg reaches
-MOST_DOWN_M: Final = 0.05  # [m]
 LOWEST: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
 HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
 SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
@@ -81,7 +78,7 @@ def pinned(motion: Motion, places: FloatArray) -> Motion:
     what is shown in place.
     """
     targets = [_foot_targets(motion, side, places[:, n]) for n, side in enumerate(SIDES)]
-    held = _lowered(motion, [ankles for ankles, _ in targets])
+    held = lowered(motion, [ankles for ankles, _ in targets])
     for side, (ankles, turns) in zip(SIDES, targets, strict=True):
         limb = Limb.named(motion.skeleton, f"{side}_leg")
         _, frames = held.joint_frames()
@@ -129,32 +126,6 @@ def _flat(low: FloatArray, planted: BoolArray) -> BoolArray:
 def _sole(motion: Motion, side: str) -> tuple[FloatArray, FloatArray]:
     names, points = contact_points(motion.skeleton).names, contact_positions(motion)
     return points[:, names.index(f"{side}_heel")], points[:, names.index(f"{side}_toe")]
-
-
-def _lowered(motion: Motion, ankles: list[FloatArray]) -> Motion:
-    """The clip with its root lower where a leg is too short for its ankle, with time to go down and up."""
-    positions, down = motion.joint_positions(), np.zeros(motion.num_frames)
-    for side, goals in zip(SIDES, ankles, strict=True):
-        limb = Limb.named(motion.skeleton, f"{side}_leg")
-        hip, ankle = positions[:, limb.upper], positions[:, limb.end]
-        chain = positions[0, [limb.upper, limb.middle, limb.end]]
-        length = float(np.linalg.norm(np.diff(chain, axis=0), axis=1).sum())
-        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), BENT * length, STRAIGHT * length)
-        apart = hip - goals
-        room = np.maximum(reach**2 - apart[:, 0] ** 2 - apart[:, 2] ** 2, 0.0)
-        down = np.maximum(down, apart[:, 1] - np.sqrt(room))
-    down = _eased(np.clip(down, 0.0, MOST_DOWN_M), LOWER_S * motion.rate_hz)
-    return replace(motion, root_positions=motion.root_positions - down[:, None] * UP)
-
-
-def _eased(values: FloatArray, reach: float) -> FloatArray:
-    """A smooth curve above ``values`` (F,): the highest within ``reach`` frames, averaged over as many."""
-    half = max(1, round(reach))
-    padded = np.pad(values, half, mode="edge")
-    high = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1).max(axis=1)
-    window = np.asarray(np.hanning(2 * half + 3), dtype=np.float64)[1:-1]
-    again = np.lib.stride_tricks.sliding_window_view(np.pad(high, half, mode="edge"), 2 * half + 1)
-    return again @ (window / window.sum())
 
 
 def contacts_of(motion: Motion, places: FloatArray) -> Contacts:

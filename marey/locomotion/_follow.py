@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import BoolArray, InputError
+from marey.blending import balanced
 from marey.lie import SO3
 from marey.locomotion._engine import CONTACT_NAMES, Engine
 from marey.locomotion._follow_feet import settled
@@ -109,7 +110,7 @@ def walk_sketch(
         engine = _at_start(sketch, model, options)
         share = _run_share(engine, speed, str(options.get("scaling", "froude"))) if run is None else run
         plan = plan_sketch(engine, sketch, speed_mps=speed, sway_m=sway)
-        motion = settled(_stepped(_turned(engine, plan, options), plan, speed, share, rate_hz))
+        motion = balanced(settled(_stepped(_turned(engine, plan, options), plan, speed, share, rate_hz)))
         off = farthest(motion.root_positions[:, [0, 2]], plan.line)
         excess = off - 0.5 * sketch.corridor_m
         if excess <= 0.0:

@@ -1,0 +1,121 @@
+"""The smallest shift of a pendulum that keeps its pressure on the soles: a banded least-squares problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+
+NUM_DIRECTIONS: Final = 24  # of half planes round the soles
+_ANGLES: Final = 2.0 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
+DIRECTIONS: Final[FloatArray] = np.stack([np.sin(_ANGLES), np.cos(_ANGLES)], axis=1)
+STAY: Final = 2e-3  # weight of a shift against that of pressure beside the soles
+KEEP: Final = 1e3  # times as much where the root is to stay
+JERK: Final = 1e-8  # [s⁶] weight of its third derivative
+MAX_STEPS: Final = 30
+SETTLED_M: Final = 1e-5  # [m]
+REACH: Final = 3  # frames that a row of the equations spans
+BANDS: Final = 2 * REACH + 2
+
+
+class Need(NamedTuple):
+    """What a clip asks of the ground."""
+
+    places: FloatArray  # (F, 2) [m] centre of pressure
+    lever: FloatArray  # (F,) [s²] height of the centre of mass over the pull it feels
+    bounds: FloatArray  # (F, K) [m] along DIRECTIONS
+    is_bound: BoolArray  # (F,) where soles alone carry
+    is_carried: BoolArray  # (F,) where anything does; elsewhere it flies
+
+
+def least_shift(need: Need, rate_hz: float, keep: Sequence[int] = ()) -> FloatArray:
+    r"""Find the least shift ``(F, 2)`` [m] of the root that brings the pressure onto the soles.
+
+    .. math:: \sum_t |p + L\delta - S|^2 + a|\delta|^2 + b|\dddot\delta|^2,\qquad L\delta = \delta - l\,\ddot\delta
+
+    is made least, in which :math:`|\cdot - S|` counts how far the pressure is beyond each half plane round the soles. In flight
+    :math:`l\,\ddot\delta` is counted instead: what flies is not pushed. Newton's steps, each a banded system.
+
+    Args:
+        need: of the clip.
+        rate_hz: frames per second.
+        keep: frames with no shift.
+    """
+    count = len(need.places)
+    curve = _rows(count, (1.0, -2.0, 1.0), -1) * rate_hz**2
+    pendulum = -need.lever[:, None] * curve
+    pendulum[:, 1] += 1.0
+    still = np.full(count, STAY)
+    still[list(keep)] *= KEEP
+    fixed = _banded(count)
+    _add(fixed, np.ones((count, 1)), 0, _scaled(still))
+    _add(fixed, _rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3, -1, _scaled(np.full(count, JERK)))
+    _add(fixed, need.lever[:, None] * curve, -1, _scaled(~need.is_carried))
+    return _solved(need, pendulum, fixed)
+
+
+def _solved(need: Need, pendulum: FloatArray, fixed: FloatArray) -> FloatArray:
+    beyond = need.places @ DIRECTIONS.T - need.bounds
+    shift = np.zeros_like(need.places)
+    for _ in range(MAX_STEPS):
+        out = (beyond + _applied(pendulum, shift) @ DIRECTIONS.T > 0.0) & need.is_bound[:, None]
+        blocks = np.einsum("fk,ka,kb->fab", out.astype(np.float64), DIRECTIONS, DIRECTIONS)
+        bands = fixed.copy()
+        _add(bands, pendulum, -1, blocks)
+        before, shift = shift, _solve(bands, _transposed(pendulum, np.where(out, -beyond, 0.0) @ DIRECTIONS))
+        if np.abs(shift - before).max() < SETTLED_M:
+            break
+    return shift
+
+
+def _rows(count: int, stencil: Sequence[float], first: int) -> FloatArray:
+    """A stencil for each frame ``(F, S)`` that begins ``first`` frames on; zero where it would leave the clip."""
+    rows = np.tile(np.asarray(stencil, dtype=np.float64), (count, 1))
+    at = np.arange(count)
+    rows[(at + first < 0) | (at + first + len(stencil) > count)] = 0.0
+    return rows
+
+
+def _scaled(weights: FloatArray | BoolArray) -> FloatArray:
+    return np.asarray(weights, dtype=np.float64)[:, None, None] * np.eye(2)
+
+
+def _applied(rows: FloatArray, shift: FloatArray) -> FloatArray:
+    """Rows of three, each about its frame, times a shift ``(F, 2)``."""
+    padded = np.pad(shift, ((1, 1), (0, 0)))
+    return rows[:, :1] * padded[:-2] + rows[:, 1:2] * shift + rows[:, 2:] * padded[2:]
+
+
+def _transposed(rows: FloatArray, values: FloatArray) -> FloatArray:
+    """The transpose of such rows, times values ``(F, 2)``."""
+    spread = np.pad(np.zeros_like(values), ((1, 1), (0, 0)))
+    for n in range(3):
+        spread[n : n + len(values)] += rows[:, n : n + 1] * values
+    return spread[1:-1]
+
+
+def _banded(count: int) -> FloatArray:
+    """Lower bands of a symmetric matrix of 2 F unknowns, x and z by turns, with room for rows beyond the ends."""
+    return np.zeros((BANDS, 2 * (count + 2 * REACH)))
+
+
+def _add(bands: FloatArray, rows: FloatArray, first: int, blocks: FloatArray) -> None:
+    """Add :math:`A^T W A` of rows ``(F, S)`` that begin ``first`` frames on, with blocks W ``(F, 2, 2)``."""
+    at = np.arange(len(rows)) + first + REACH
+    for i in range(rows.shape[1]):
+        for j in range(i + 1):
+            part = (rows[:, i] * rows[:, j])[:, None, None] * blocks
+            for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                below = 2 * (i - j) + a - b
+                if below >= 0:
+                    bands[below, 2 * (at + j) + b] += part[:, a, b]
+
+
+def _solve(bands: FloatArray, right: FloatArray) -> FloatArray:
+    from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
+
+    own = bands[:, 2 * REACH : bands.shape[1] - 2 * REACH]
+    return np.asarray(solveh_banded(own, right.ravel(), lower=True), dtype=np.float64).reshape(-1, 2)
