@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import viser
 
 from marey.dynamics import GRAVITY
+from marey.studio._shown import Shown
 from marey.studio._simulate import SHOWN, Arena
 from marey.studio._simulate_wish import (
     BALL_KG,
@@ -28,6 +28,7 @@ from marey.studio._sketch_controls import when_user
 from marey.studio._walk_controls import Field
 
 Tell = Callable[[str, Callable[[Arena], None]], None]  # a key, under which the newest wins, and the edit
+T = TypeVar("T")
 LABELS: Final = {  # slider -> label, step, hint
     "alpha": ("Alpha", 0.01, "of a puppet: 0 obeys physics alone, 1 the hand alone"),
     "stiffness_per_s": ("Stiffness [1/s]", 0.5, "with which a puppet and a standing figure keep their pose"),
@@ -48,56 +49,50 @@ class WillGroup:
     """What the figure wants, and all sliders."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self.will = gui.add_dropdown("The figure is", options=WILLS)
-        self.feet = gui.add_dropdown("Stands on", options=FEET, hint="when it is balancing")
+        self.will = Shown(gui.add_dropdown("The figure is", options=WILLS))
+        self.feet = Shown(gui.add_dropdown("Stands on", options=FEET, hint="when it is balancing"))
         start = Wish()
         self.fields = {what: self._add(gui, what, start) for what in LABELS}
         self.ticks = {
-            what: gui.add_checkbox(label, bool(getattr(start, what)), hint=hint)
+            what: Shown(gui.add_checkbox(label, bool(getattr(start, what)), hint=hint))
             for what, (label, hint) in TICKS.items()
         }
         assert set(self.ticks) == set(FLAGS) and set(self.fields) == set(RANGES)
-        self.will.on_update(when_user(lambda: self._choose(tell)))
-        self.feet.on_update(when_user(lambda: self._stand(tell)))
+        self.will.on_user(told(tell, "will", self.will.heard, Arena.choose))
+        self.feet.on_user(told(tell, "feet", self.feet.heard, Arena.stand_on))
         for what, field in self.fields.items():
-            field.on_user(partial(self._ask, tell, what))
+            field.on_user(told(tell, what, field.heard, _asking(what)))
         for what, box in self.ticks.items():
-            box.on_update(when_user(partial(self._tick, tell, what)))
+            box.on_user(told(tell, what, box.heard, _asking(what)))
 
     def refresh(self, arena: Arena) -> None:
         """Show what was asked for."""
-        if self.will.value != arena.wish.will:
-            self.will.value = arena.wish.will
-        if self.feet.value != arena.wish.feet:
-            self.feet.value = arena.wish.feet
-        for what, field in self.fields.items():
-            field.show(float(getattr(arena.wish, what)))
-        for what, box in self.ticks.items():
-            if box.value != getattr(arena.wish, what):
-                box.value = getattr(arena.wish, what)
+        wish = arena.wish
+        self.will.show(wish.will)
+        self.feet.show(wish.feet)
+        for what, widget in (*self.fields.items(), *self.ticks.items()):
+            widget.show(getattr(wish, what))
 
     def _add(self, gui: viser.GuiApi, what: str, start: Wish) -> Field:
         label, step, hint = LABELS[what]
         return Field(gui.add_slider(label, *RANGES[what], step, float(getattr(start, what)), hint=hint))
 
-    def _choose(self, tell: Tell) -> None:
-        will = self.will.value
-        tell("will", lambda arena: arena.choose(will))
 
-    def _stand(self, tell: Tell) -> None:
-        feet = self.feet.value
-        tell("feet", lambda arena: arena.stand_on(feet))
+def told(tell: Tell, key: str, heard: Callable[[T], None], act: Callable[[Arena, T], None]) -> Callable[[T], None]:
+    """A handler that has an edit made with what the user chose."""
 
-    def _ask(self, tell: Tell, what: str, value: float) -> None:
+    def handle(value: T) -> None:
         def edit(arena: Arena) -> None:
-            self.fields[what].heard(value)
-            arena.ask(what, value)
+            heard(value)
+            act(arena, value)
 
-        tell(what, edit)
+        tell(key, edit)
 
-    def _tick(self, tell: Tell, what: str) -> None:
-        on = bool(self.ticks[what].value)
-        tell(what, lambda arena: arena.ask(what, on))
+    return handle
+
+
+def _asking(what: str) -> Callable[[Arena, float], None]:
+    return lambda arena, value: arena.ask(what, value)
 
 
 class PushGroup:
@@ -136,16 +131,15 @@ class LooksGroup:
     """What is drawn."""
 
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
-        self.boxes = {what: gui.add_checkbox(f"Show {what.lower()}", on) for what, on in SHOWN.items()}
+        self.boxes = {what: Shown(gui.add_checkbox(f"Show {what.lower()}", on)) for what, on in SHOWN.items()}
         for what, box in self.boxes.items():
-            box.on_update(when_user(partial(self._show, tell, what)))
+            box.on_user(told(tell, f"show {what}", box.heard, _showing(what)))
 
     def refresh(self, arena: Arena) -> None:
         """Tick what is shown."""
         for what, box in self.boxes.items():
-            if box.value != arena.shown[what]:
-                box.value = arena.shown[what]
+            box.show(arena.shown[what])
 
-    def _show(self, tell: Tell, what: str) -> None:
-        on = bool(self.boxes[what].value)
-        tell(f"show {what}", lambda arena: arena.show(what, on))
+
+def _showing(what: str) -> Callable[[Arena, bool], None]:
+    return lambda arena, on: arena.show(what, on)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import viser
 
@@ -15,7 +16,7 @@ from marey.studio._simulate import Arena
 from marey.studio._simulate_controls import LooksGroup, PushGroup, Tell, WillGroup
 from marey.studio._simulate_figure import Figures
 from marey.studio._simulate_plots import Plots
-from marey.studio._sketch_controls import see
+from marey.studio._sketch_controls import see, when_user
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -37,20 +38,21 @@ class SimulatePanel:
         self._start = gui.add_button("Simulate this frame", icon=viser.Icon.ATOM)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
         self._state = gui.add_html(state_html(None))
-        self._time = gui.add_button_group("Time", options=("Go or pause", "One step"))
-        self._again = gui.add_button_group("Start again", options=("This frame", "Standing"))
-        gui.add_html(HELP_HTML)
-        with gui.add_folder("Figure"):
+        self._time = gui.add_button_group("Time", options=tuple(_TIME))
+        self._again = gui.add_button_group("Start again", options=tuple(_AGAIN))
+        help_text = gui.add_html(HELP_HTML)
+        with gui.add_folder("Figure") as figure:
             self._will = WillGroup(gui, self._tell)
-        with gui.add_folder("Push and throw"):
-            self._pushes = PushGroup(gui, self._tell)
-        with gui.add_folder("Take"):
+        with gui.add_folder("Push and throw") as push:
+            self._pushes = PushGroup(gui, self._tell_each)
+        with gui.add_folder("Take") as take:
             self._record = gui.add_button("Record", icon=viser.Icon.PLAYER_RECORD)
             self._keep = gui.add_button_group("Keep it as", options=("Clip", *EXPORTS))
-        with gui.add_folder("Plots"):
+        with gui.add_folder("Plots") as plots:
             self._plots = Plots(gui)
-        with gui.add_folder("Draw", expand_by_default=False):
+        with gui.add_folder("Draw", expand_by_default=False) as draw:
             self._looks = LooksGroup(gui, self._tell)
+        self._of_figure = (self._back, self._time, self._again, help_text, figure, push, take, plots, draw)
         self._connect(gui)
         if session.document.arena is not None:  # the page was loaded again: nobody holds the figure
             session.document.arena.release()
@@ -59,7 +61,8 @@ class SimulatePanel:
         """Show how it goes."""
         arena, is_on = document.arena, document.acting is not None
         see(self._start, not is_on)
-        see(self._back, is_on)
+        for widget in self._of_figure:
+            see(widget, is_on)
         self._state.content = state_html(arena)
         if arena is None:
             return
@@ -81,12 +84,12 @@ class SimulatePanel:
             self._tell("release", Arena.release)
 
     def _connect(self, gui: viser.GuiApi) -> None:
-        self._start.on_click(self._when("start", self._begin))
-        self._back.on_click(self._when("back", self._end))
-        self._time.on_click(self._when("time", lambda: _pass_time(self._need(), self._time.value)))
-        self._again.on_click(self._when("again", lambda: self._restart(self._again.value)))
-        self._record.on_click(self._when("record", lambda: self._need().toggle_record()))
-        self._keep.on_click(self._when("keep", lambda: self._keep_take(self._keep.value)))
+        self._start.on_click(when_user(lambda: self._session.post("simulate start", self._begin)))
+        self._back.on_click(when_user(lambda: self._tell("back", self._end)))
+        self._time.on_click(when_user(lambda: self._tell_each("time", _TIME[self._time.value])))
+        self._again.on_click(when_user(lambda: self._tell("again", _AGAIN[self._again.value])))
+        self._record.on_click(when_user(lambda: self._tell_each("record", Arena.toggle_record)))
+        self._keep.on_click(when_user(lambda: self._tell("keep", partial(self._keep_take, self._keep.value))))
         gui.add_command("Push the figure", hotkey="Y").on_trigger(lambda _: self._only_acting(self._pushes.push))
         gui.add_command("Throw a ball", hotkey="T").on_trigger(lambda _: self._only_acting(self._pushes.throw))
 
@@ -101,10 +104,6 @@ class SimulatePanel:
 
     def _tell(self, key: str, edit: Callable[[Arena], None]) -> None:
         self._session.post(f"simulate {key}", lambda: edit(self._need()))
-
-    def _when(self, key: str, job: Callable[[], None]) -> Callable[[Any], None]:
-        """A handler that leaves the job with the worker; our own assignments come without a client."""
-        return lambda event: self._session.post(f"simulate {key}", job) if event.client is not None else None
 
     def _begin(self) -> None:
         document = self._session.document
@@ -122,14 +121,9 @@ class SimulatePanel:
             document.draft.is_open = False
         self._session.frame_body()
 
-    def _end(self) -> None:
-        self._need().is_on = False
+    def _end(self, arena: Arena) -> None:
+        arena.is_on = False
         self._session.frame_body()
-
-    def _restart(self, how: str) -> None:
-        arena = self._need()
-        arena.start(is_standing=how == "Standing")
-        arena.is_running = True
 
     def _need(self) -> Arena:
         arena = self._session.document.acting
@@ -137,20 +131,26 @@ class SimulatePanel:
             raise InputError("nothing is simulated", "Press 'Simulate this frame' first")
         return arena
 
-    def _keep_take(self, kind: str) -> None:
+    def _keep_take(self, kind: str, arena: Arena) -> None:
         """Open the take in the Play tab, or send it as a file."""
-        motion = self._need().finished_take()
+        motion = arena.finished_take()
         if kind in EXPORTS:
             self._session.send(motion, f"simulated{EXPORTS[kind]}")
         else:
             self._session.open_motion(f"{self._session.document.label}, simulated", motion)
 
 
-def _pass_time(arena: Arena, what: str) -> None:
-    if what == "One step":
-        arena.single_step()
-    else:
-        arena.is_running = not arena.is_running
+def _restart(arena: Arena, *, is_standing: bool) -> None:
+    arena.start(is_standing=is_standing)
+    arena.is_running = True
+
+
+def _go_or_pause(arena: Arena) -> None:
+    arena.is_running = not arena.is_running
+
+
+_TIME: Final = {"Go or pause": _go_or_pause, "One step": Arena.single_step}
+_AGAIN: Final = {"This frame": partial(_restart, is_standing=False), "Standing": partial(_restart, is_standing=True)}
 
 
 def state_html(arena: Arena | None) -> str:

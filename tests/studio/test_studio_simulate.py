@@ -306,7 +306,7 @@ def page(server) -> Page:
 
 @pytest.mark.parametrize("will", WILLS)
 def test_each_will_is_chosen_on_the_page_and_runs(page: Page, will: str) -> None:
-    as_user(page.panel._will.will, will)
+    as_user(page.panel._will.will.widget, will)
     run(page.arena, 0.2)
     page.panel.refresh(page.document)
     assert page.arena.wish.will == will and not page.errors

@@ -114,7 +114,7 @@ def test_a_click_starts_the_figure_and_time_passes_for_all_to_see(page: Socket) 
 
 def test_a_drag_of_the_body_pulls_what_is_under_the_mouse(page: Socket) -> None:
     begin(page)
-    page.click(page.panel._will.will, "puppet")
+    page.click(page.panel._will.will.widget, "puppet")
     wait_until(lambda: page.arena.wish.will == "puppet" and bool(page.arena.will.words))
     x, z = page.arena.place()
     head = page.arena.clip.skeleton.index("head")
