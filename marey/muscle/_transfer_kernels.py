@@ -1,0 +1,285 @@
+r"""Compiled activation splines: forces on the points of splines, and their way to the nodes of the body and back.
+
+A point i has a region of nodes j with weights :math:`w_j`, :math:`\sum w_j = 1`, centre :math:`c = \sum w_j x_j`, arms
+:math:`r_j = x_j - c` and inertia :math:`I = \sum w_j(\|r_j\|^2 1 - r_j r_j^T)`. A force f at p goes to the nodes as
+
+.. math:: F_j = w_j\,(f + \omega\times r_j),\quad \omega = I^{-1}\,((p - c)\times f),
+
+which keeps force and torque ([Engell2012]_ §20.4, repaired: the conservative operator). Its transpose is the velocity
+at p of the rigid motion that fits the region best. Without the turn it is the transpose or the virtual-work operator.
+With ``mix`` (N, N) the forces of points are mixed first: the pseudo-inverse and its iterations.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+from marey.muscle._hill_kernels import hill_force, hill_slopes, length_of
+
+SPRING, HILL = 0, 1  # laws of a segment
+SHORTEST = 1e-9  # [-] of the rest length: below, the last direction is kept
+LEAST_VOLUME = (
+    1e-14  # [-] determinant of an inertia over its trace cubed: below, the region is a line and does not turn
+)
+
+
+class MuscleArrays(NamedTuple):
+    """Splines of one body, compiled. Arrays after ``mix`` are refreshed by each step."""
+
+    starts: IntArray  # (N + 1,) region of point i: entries starts[i]:starts[i + 1] of nodes and weights
+    nodes: IntArray  # (nnz,)
+    weights: FloatArray  # (nnz,) sum to one for each point
+    turns: IntArray  # (N,) 1 where the region may turn
+    cell_starts: IntArray  # (N + 1,) embedding p = W x, in the same form
+    cell_nodes: IntArray
+    cell_weights: FloatArray
+    segments: IntArray  # (S, 2) points
+    rest: FloatArray  # (S,) [m]
+    stiffness: FloatArray  # (S,) [N/m]
+    damping: FloatArray  # (S,) [N s/m]
+    laws: IntArray  # (S,) SPRING or HILL
+    hill: (
+        FloatArray  # (S, 6) greatest force [N], optimal length [m], highest speed [1/s], damping [-], curves, alpha_min
+    )
+    mix: FloatArray  # (N, N), or (0, 0)
+    points: FloatArray  # (N, 3) [m]
+    velocities: FloatArray  # (N, 3) [m/s]
+    centres: FloatArray  # (N, 3) [m]
+    arms: FloatArray  # (nnz, 3) [m]
+    inverses: FloatArray  # (N, 3, 3) [1/m^2]
+    directions: FloatArray  # (S, 3)
+    buffer: FloatArray  # (2, N, 3)
+
+
+@kernel
+def embed(arrays: MuscleArrays, x: FloatArray, out: FloatArray) -> None:
+    """Points of the splines, or their velocities: out = W x ``(N, 3)``."""
+    for i in range(out.shape[0]):
+        for c in range(3):
+            out[i, c] = 0.0
+        for e in range(arrays.cell_starts[i], arrays.cell_starts[i + 1]):
+            j, w = arrays.cell_nodes[e], arrays.cell_weights[e]
+            for c in range(3):
+                out[i, c] += w * x[j, c]
+
+
+@kernel
+def _invert(a: FloatArray, out: FloatArray) -> None:
+    """Inverse of a symmetric 3x3 inertia; zero where the region is a line."""
+    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
+    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
+    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
+    trace = a[0, 0] + a[1, 1] + a[2, 2]
+    s = 1.0 / det if det > LEAST_VOLUME * trace * trace * trace else 0.0
+    out[0, 0], out[0, 1], out[0, 2] = s * c00, s * c01, s * c02
+    out[1, 1] = s * (a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2])
+    out[1, 2] = s * (a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2])
+    out[2, 2] = s * (a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1])
+    out[1, 0], out[2, 0], out[2, 1] = out[0, 1], out[0, 2], out[1, 2]
+
+
+@kernel
+def refresh(arrays: MuscleArrays, x: FloatArray) -> None:
+    """Bring points, centres, arms and inertias to the positions x ``(V, 3)``."""
+    embed(arrays, x, arrays.points)
+    inertia = np.empty((3, 3))
+    for i in range(arrays.points.shape[0]):
+        if arrays.turns[i] == 0:
+            continue
+        first, last = arrays.starts[i], arrays.starts[i + 1]
+        cx, cy, cz = 0.0, 0.0, 0.0
+        for e in range(first, last):
+            j, w = arrays.nodes[e], arrays.weights[e]
+            cx += w * x[j, 0]
+            cy += w * x[j, 1]
+            cz += w * x[j, 2]
+        xx, yy, zz, xy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for e in range(first, last):
+            j, w = arrays.nodes[e], arrays.weights[e]
+            rx, ry, rz = x[j, 0] - cx, x[j, 1] - cy, x[j, 2] - cz
+            arrays.arms[e, 0], arrays.arms[e, 1], arrays.arms[e, 2] = rx, ry, rz
+            xx += w * rx * rx
+            yy += w * ry * ry
+            zz += w * rz * rz
+            xy += w * rx * ry
+            xz += w * rx * rz
+            yz += w * ry * rz
+        arrays.centres[i, 0], arrays.centres[i, 1], arrays.centres[i, 2] = cx, cy, cz
+        inertia[0, 0], inertia[1, 1], inertia[2, 2] = yy + zz, xx + zz, xx + yy
+        inertia[0, 1], inertia[0, 2], inertia[1, 2] = -xy, -xz, -yz
+        _invert(inertia, arrays.inverses[i])
+
+
+@kernel
+def _mixed(mix: FloatArray, values: FloatArray, out: FloatArray) -> None:
+    for i in range(mix.shape[0]):
+        for c in range(3):
+            out[i, c] = 0.0
+        for k in range(mix.shape[1]):
+            m = mix[i, k]
+            for c in range(3):
+                out[i, c] += m * values[k, c]
+
+
+@kernel
+def gather(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
+    """Velocity of each region's best rigid motion at its point: ``(V, 3)`` to ``(N, 3)``; transpose of scatter."""
+    for i in range(out.shape[0]):
+        ux, uy, uz, lx, ly, lz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        turns = arrays.turns[i] != 0
+        for e in range(arrays.starts[i], arrays.starts[i + 1]):
+            j, w = arrays.nodes[e], arrays.weights[e]
+            a, b, c = w * v[j, 0], w * v[j, 1], w * v[j, 2]
+            ux += a
+            uy += b
+            uz += c
+            if turns:
+                rx, ry, rz = arrays.arms[e, 0], arrays.arms[e, 1], arrays.arms[e, 2]
+                lx += ry * c - rz * b
+                ly += rz * a - rx * c
+                lz += rx * b - ry * a
+        if turns:
+            inv = arrays.inverses[i]
+            ox = inv[0, 0] * lx + inv[0, 1] * ly + inv[0, 2] * lz
+            oy = inv[1, 0] * lx + inv[1, 1] * ly + inv[1, 2] * lz
+            oz = inv[2, 0] * lx + inv[2, 1] * ly + inv[2, 2] * lz
+            qx = arrays.points[i, 0] - arrays.centres[i, 0]
+            qy = arrays.points[i, 1] - arrays.centres[i, 1]
+            qz = arrays.points[i, 2] - arrays.centres[i, 2]
+            ux += oy * qz - oz * qy
+            uy += oz * qx - ox * qz
+            uz += ox * qy - oy * qx
+        out[i, 0], out[i, 1], out[i, 2] = ux, uy, uz
+    if arrays.mix.shape[0] > 0:
+        arrays.buffer[0] = out
+        _mixed(arrays.mix, arrays.buffer[0], out)
+
+
+@kernel
+def scatter(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None:
+    """Add forces at points ``(N, 3)`` to the nodes ``(V, 3)`` [N]; force and torque are kept where regions turn."""
+    forces = f
+    if arrays.mix.shape[0] > 0:
+        _mixed(arrays.mix, f, arrays.buffer[1])
+        forces = arrays.buffer[1]
+    for i in range(forces.shape[0]):
+        fx, fy, fz = forces[i, 0], forces[i, 1], forces[i, 2]
+        first, last = arrays.starts[i], arrays.starts[i + 1]
+        if arrays.turns[i] == 0:
+            for e in range(first, last):
+                j, w = arrays.nodes[e], arrays.weights[e]
+                out[j, 0] += w * fx
+                out[j, 1] += w * fy
+                out[j, 2] += w * fz
+            continue
+        qx = arrays.points[i, 0] - arrays.centres[i, 0]
+        qy = arrays.points[i, 1] - arrays.centres[i, 1]
+        qz = arrays.points[i, 2] - arrays.centres[i, 2]
+        tx, ty, tz = qy * fz - qz * fy, qz * fx - qx * fz, qx * fy - qy * fx
+        inv = arrays.inverses[i]
+        ox = inv[0, 0] * tx + inv[0, 1] * ty + inv[0, 2] * tz
+        oy = inv[1, 0] * tx + inv[1, 1] * ty + inv[1, 2] * tz
+        oz = inv[2, 0] * tx + inv[2, 1] * ty + inv[2, 2] * tz
+        for e in range(first, last):
+            j, w = arrays.nodes[e], arrays.weights[e]
+            rx, ry, rz = arrays.arms[e, 0], arrays.arms[e, 1], arrays.arms[e, 2]
+            out[j, 0] += w * (fx + oy * rz - oz * ry)
+            out[j, 1] += w * (fy + oz * rx - ox * rz)
+            out[j, 2] += w * (fz + ox * ry - oy * rx)
+
+
+@kernel
+def _axial(arrays: MuscleArrays, s: int, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
+    """Tension [N], its slope by length [N/m] and by speed [N s/m]: of a spring, or of a Hill-type muscle."""
+    if arrays.laws[s] == SPRING:
+        k, c = arrays.stiffness[s], arrays.damping[s]
+        return k * (length - alpha * arrays.rest[s]) + c * speed, k, c
+    top, best, fastest, b = arrays.hill[s, 0], arrays.hill[s, 1], arrays.hill[s, 2], arrays.hill[s, 3]
+    curves, lowest = int(arrays.hill[s, 4]), arrays.hill[s, 5]
+    a = min(1.0, max(0.0, (1.0 - alpha) / (1.0 - lowest)))
+    x, v = length / best, speed / (best * fastest)
+    by_length, by_speed = hill_slopes(curves, a, x, v, b)
+    return top * hill_force(curves, a, x, v, b), top * by_length / best, top * by_speed / (best * fastest)
+
+
+@kernel
+def muscle_state(
+    arrays: MuscleArrays,
+    x: FloatArray,
+    v: FloatArray,
+    alpha: FloatArray,
+    h: float,
+    forces: FloatArray,
+    blocks: FloatArray,
+) -> None:
+    r"""Forces on points ``(N, 3)`` [N] and blocks :math:`h^2 K_s + h C_s` of segments ``(S, 3, 3)`` [kg], both written.
+
+    .. math:: f_{i+1} = -k\,(l - \alpha\,l_0)\,e - c\,e e^T (v_{i+1} - v_i),\quad f_i = -f_{i+1}
+
+    Eqs 77 to 79 of [Engell2012]_ §20.3. The forces hold the look-ahead :math:`-h K_s v` of an implicit step too; with
+    ``h = 0`` they are plain and the blocks are zero. K_s is positive semi-definite: only tension stiffens sideways.
+    """
+    refresh(arrays, x)
+    if arrays.mix.shape[0] > 0:
+        embed(arrays, v, arrays.velocities)
+    else:
+        gather(arrays, v, arrays.velocities)
+    forces[:] = 0.0
+    for s in range(arrays.segments.shape[0]):
+        i, j = arrays.segments[s, 0], arrays.segments[s, 1]
+        dx = arrays.points[j, 0] - arrays.points[i, 0]
+        dy = arrays.points[j, 1] - arrays.points[i, 1]
+        dz = arrays.points[j, 2] - arrays.points[i, 2]
+        length = length_of(dx, dy, dz)
+        e = arrays.directions[s]
+        if length > SHORTEST * arrays.rest[s]:
+            e[0], e[1], e[2] = dx / length, dy / length, dz / length
+        ux = arrays.velocities[j, 0] - arrays.velocities[i, 0]
+        uy = arrays.velocities[j, 1] - arrays.velocities[i, 1]
+        uz = arrays.velocities[j, 2] - arrays.velocities[i, 2]
+        speed = e[0] * ux + e[1] * uy + e[2] * uz
+        tension, k, c = _axial(arrays, s, length, speed, alpha[s])
+        k, c = max(k, 0.0), max(c, 0.0)
+        across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])
+        axial = tension + h * k * speed - h * across * speed
+        for r in range(3):
+            u = ux if r == 0 else (uy if r == 1 else uz)
+            f = axial * e[r] + h * across * u
+            forces[i, r] += f
+            forces[j, r] -= f
+            for q in range(3):
+                blocks[s, r, q] = (h * h * (k - across) + h * c) * e[r] * e[q]
+            blocks[s, r, r] += h * h * across
+
+
+@kernel
+def apply_muscles(arrays: MuscleArrays, blocks: FloatArray, v: FloatArray, out: FloatArray, work: FloatArray) -> None:
+    """Add the muscles' part of an implicit matrix times v ``(V, 3)`` to out; ``work`` is ``(2, N, 3)``."""
+    u, f = work[0], work[1]
+    gather(arrays, v, u)
+    f[:] = 0.0
+    for s in range(arrays.segments.shape[0]):
+        i, j = arrays.segments[s, 0], arrays.segments[s, 1]
+        dx, dy, dz = u[j, 0] - u[i, 0], u[j, 1] - u[i, 1], u[j, 2] - u[i, 2]
+        for r in range(3):
+            g = blocks[s, r, 0] * dx + blocks[s, r, 1] * dy + blocks[s, r, 2] * dz
+            f[i, r] -= g
+            f[j, r] += g
+    scatter(arrays, f, out)
+
+
+@kernel
+def muscle_diagonal(arrays: MuscleArrays, blocks: FloatArray, out: FloatArray) -> None:
+    """Add the muscles' diagonal blocks, without the turn of regions, to ``(V, 3, 3)``: for a preconditioner."""
+    for s in range(arrays.segments.shape[0]):
+        for side in range(2):
+            i = arrays.segments[s, side]
+            for e in range(arrays.starts[i], arrays.starts[i + 1]):
+                j, w = arrays.nodes[e], arrays.weights[e] * arrays.weights[e]
+                for r in range(3):
+                    for c in range(3):
+                        out[j, r, c] += w * blocks[s, r, c]
