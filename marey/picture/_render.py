@@ -50,7 +50,7 @@ def render(scene: Scene, size: tuple[int, int], *, threads: int = 1) -> Image:
 
 def pack(scene: Scene, size: tuple[int, int]) -> Packed:
     """Prepare a scene for the kernels: tapers of the cones, and which bodies matter where."""
-    eye, floor, lamp = _eye(scene, size), _floor(scene), _lamp(scene.light)
+    eye, floor, lamp = eye_of(scene, size), floor_of(scene), lamp_of(scene.light)
     cones = pack_solids(scene.solids)
     grids, starts, items = _sort(eye, floor, lamp, cones, scene.marks)
     return Packed(
@@ -87,13 +87,13 @@ def _pack_marks(marks: Marks) -> FloatArray:
     return np.concatenate([marks.starts, marks.ends, *radii, marks.colours, marks.opacities[:, None]], axis=1)
 
 
-def _eye(scene: Scene, size: tuple[int, int]) -> Eye:
+def eye_of(scene: Scene, size: tuple[int, int]) -> Eye:
     right, up, forward = scene.camera.axes()
     focal = scene.camera.pixels_per_tangent(size[1])
     return Eye(_vector(scene.camera.position), _vector(right), _vector(up), _vector(forward), 1.0 / focal, *size)
 
 
-def _floor(scene: Scene) -> Floor:
+def floor_of(scene: Scene) -> Floor:
     g = scene.ground or Ground()
     focus = g.focus.ravel().tolist()
     return Floor(
@@ -111,7 +111,7 @@ def _floor(scene: Scene) -> Floor:
     )
 
 
-def _lamp(light: Light) -> Lamp:
+def lamp_of(light: Light) -> Lamp:
     d = light.direction
     across = np.cross(d, [1.0, 0.0, 0.0] if abs(d[0]) < 0.7 else [0.0, 0.0, 1.0])
     across = across / np.linalg.norm(across)
