@@ -1,0 +1,136 @@
+"""Elastic models behind one contract, and the one of tetrahedra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.muscle._assembly import (
+    Blocks,
+    CellArrays,
+    block_pattern,
+    block_places,
+    cell_slopes,
+    node_shares,
+)
+from marey.muscle._mesh import IndexArray, TetMesh
+
+MAX_POISSON: Final = 0.4999  # linear cells lock beyond
+CELL_POISSON: Final = 0.4  # what a neo-Hookean cell holds by itself; its nodes hold the rest of the volume
+POISSONS: Final = {"neo-hookean": 0.49, "corotational": 0.45}
+NUMBERS: Final = {"corotational": 0, "neo-hookean": 1}
+
+
+class Elastic(Protocol):
+    """What a body asks of its material."""
+
+    blocks: Blocks
+    rises: FloatArray  # (nnz, 3) [m^2] derivative of the volume around each node
+    rise_stiffness: FloatArray  # (V,) [Pa / m^3]
+
+    def energy(self, x: FloatArray) -> float:
+        """Elastic energy [J]."""
+        ...
+
+    def forces(self, x: FloatArray) -> FloatArray:
+        """Elastic forces (V, 3) [N]."""
+        ...
+
+    def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
+        """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
+        ...
+
+    def inverted(self, x: FloatArray) -> int:
+        """Number of cells turned inside out."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Cells:
+    """Tetrahedra of one material."""
+
+    number: int
+    arrays: CellArrays
+    blocks: Blocks
+    rises: FloatArray
+    rise_stiffness: FloatArray
+    pressures: FloatArray  # (V,) [Pa] scratch
+
+    def energy(self, x: FloatArray) -> float:
+        """Elastic energy [J]."""
+        from marey.muscle._assembly_kernels import cell_energy, node_pressures
+
+        node_pressures(self.arrays, x, self.pressures)
+        return cell_energy(self.number, self.arrays, x, self.pressures)
+
+    def forces(self, x: FloatArray) -> FloatArray:
+        """Elastic forces (V, 3) [N]."""
+        from marey.muscle._assembly_kernels import cell_forces, node_pressures
+
+        out = np.zeros_like(x)
+        node_pressures(self.arrays, x, self.pressures)
+        cell_forces(self.number, self.arrays, x, self.pressures, out)
+        return out
+
+    def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
+        """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
+        from marey.muscle._assembly_kernels import cell_stiffness, node_pressures
+
+        out = np.zeros_like(x)
+        self.blocks.values[:] = 0.0
+        self.rises[:] = 0.0
+        node_pressures(self.arrays, x, self.pressures)
+        cell_stiffness(self.number, exact, self.arrays, x, self.pressures, out, self.blocks.values, self.rises)
+        return out
+
+    def inverted(self, x: FloatArray) -> int:
+        """Number of cells turned inside out."""
+        from marey.muscle._assembly_kernels import node_pressures
+
+        return node_pressures(self.arrays, x, self.pressures)[0]
+
+
+def elastic_cells(
+    mesh: TetMesh, material: str, young_pa: float, poisson: float | None, scale: ArrayLike | None
+) -> Cells:
+    """Tetrahedra with moduli from Young and Poisson; ``scale`` (T,) multiplies both."""
+    if material not in NUMBERS:
+        raise UnknownNameError("material", material, "soft bodies", (*NUMBERS, "mass-spring"))
+    factor = _factors(scale, len(mesh.cells))
+    mu, lam = _moduli(young_pa, POISSONS[material] if poisson is None else poisson)
+    own = min(lam, 2.0 * mu * CELL_POISSON / (1.0 - 2.0 * CELL_POISSON)) if material == "neo-hookean" else lam
+    starts, columns = block_pattern(len(mesh.nodes), mesh.cells)
+    shares = node_shares(mesh)
+    bulk = _node_means(mesh, factor * (lam - own)) / np.where(shares > 0, shares, 1.0)
+    arrays = CellArrays(
+        mesh.cells, cell_slopes(mesh), mesh.volumes, factor * mu, factor * own,
+        block_places(starts, columns, mesh.cells), shares, bulk,
+    )  # fmt: skip
+    blocks = Blocks(starts, columns, np.zeros((len(columns), 3, 3)))
+    stiffness = bulk / np.where(shares > 0, shares, 1.0)
+    return Cells(NUMBERS[material], arrays, blocks, np.zeros((len(columns), 3)), stiffness, np.zeros(len(mesh.nodes)))
+
+
+def _moduli(young_pa: float, poisson: float) -> tuple[float, float]:
+    if not (np.isfinite(young_pa) and young_pa > 0):
+        raise InputError(f"young_pa is {young_pa}", "It must be positive")
+    if not -1.0 < poisson < MAX_POISSON:
+        raise InputError(f"poisson is {poisson}", f"Linear cells lock from {MAX_POISSON}; muscle has 0.45 to 0.49")
+    return young_pa / (2 * (1 + poisson)), young_pa * poisson / ((1 + poisson) * (1 - 2 * poisson))
+
+
+def _factors(scale: ArrayLike | None, count: int) -> FloatArray:
+    factors = np.ones(count) if scale is None else frozen(scale, count, name="stiffness_scale")
+    if factors.size and factors.min() <= 0:
+        raise InputError(f"stiffness_scale[{int(factors.argmin())}] is {factors.min()}", "It must be positive")
+    return factors
+
+
+def _node_means(mesh: TetMesh, values: FloatArray) -> FloatArray:
+    """Sum over cells around a node of a quarter of volume times value (V,)."""
+    quarter: IndexArray = mesh.cells
+    return np.bincount(quarter.ravel(), weights=np.repeat(mesh.volumes * values / 4, 4), minlength=len(mesh.nodes))
