@@ -1,0 +1,170 @@
+"""The adjoint engine: cost of controls, its gradient by one sweep back, and forward sensitivities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError
+from marey.muscle._control import RATE_SMOOTHING, ControlProblem, Goal, frozen_controls
+
+
+class Gradient(NamedTuple):
+    """Smooth part of the cost of controls and its gradient."""
+
+    cost: float
+    by_controls: FloatArray  # (N, s)
+    stored: int  # most states that were held at once
+
+
+def simulate_controls(problem: ControlProblem, controls: ArrayLike) -> FloatArray:
+    """States ``(N + 1, m)`` under controls ``(N, s)``, the first of them the start."""
+    given = frozen_controls(problem, controls)
+    return _run(problem, given, problem.start, 0, problem.steps)
+
+
+def _run(problem: ControlProblem, controls: FloatArray, q: FloatArray, first: int, last: int) -> FloatArray:
+    states = np.empty((last - first + 1, q.size))
+    states[0] = q
+    for t in range(first, last):
+        states[t - first + 1] = problem.system.step(states[t - first], controls[t], t)
+    return states
+
+
+def control_cost(problem: ControlProblem, controls: FloatArray) -> float:
+    """Smooth cost of the controls alone: effort, rate, smoothness."""
+    cost = 0.5 * problem.effort * float(np.sum((controls - problem.rest) ** 2))
+    change = np.diff(controls, axis=0)
+    corner = float(np.sum(np.sqrt(change**2 + RATE_SMOOTHING**2) - RATE_SMOOTHING)) if problem.rate else 0.0
+    return cost + 0.5 * problem.rate * corner + 0.5 * problem.smooth * float(np.sum(change**2))
+
+
+def control_gradient(problem: ControlProblem, controls: FloatArray) -> FloatArray:
+    """Gradient ``(N, s)`` of :func:`control_cost`."""
+    gradient = problem.effort * (controls - problem.rest)
+    change = np.diff(controls, axis=0)
+    slope = problem.smooth * change + 0.5 * problem.rate * change / np.sqrt(change**2 + RATE_SMOOTHING**2)
+    gradient[1:] += slope
+    gradient[:-1] -= slope
+    return gradient
+
+
+def goal_cost(problem: ControlProblem, goal: Goal, q: FloatArray) -> float:
+    """Cost of missing one goal."""
+    miss = goal.miss(q)
+    return 0.5 * problem.goal_weight * float(miss @ (goal.weight * miss))
+
+
+def total_cost(problem: ControlProblem, controls: FloatArray, states: FloatArray) -> float:
+    """Smooth cost of controls and of the states they lead to; the sparse term is not in it."""
+    return control_cost(problem, controls) + sum(goal_cost(problem, g, states[g.step]) for g in problem.goals)
+
+
+def adjoint_gradient(problem: ControlProblem, controls: ArrayLike, *, checkpoints: int | None = None) -> Gradient:
+    r"""Gradient of the cost by one sweep back through the motion.
+
+    .. math:: r^N = \Big(\frac{\partial\phi}{\partial q^N}\Big)^T,\quad
+        \nabla_{\alpha^i}\phi = \Big(\frac{\partial F^i}{\partial\alpha^i}\Big)^T r^{i+1}
+        + \frac{\partial\phi}{\partial\alpha^i},\quad
+        r^i = \Big(\frac{\partial F^i}{\partial q^i}\Big)^T r^{i+1} + \Big(\frac{\partial\phi}{\partial q^i}\Big)^T
+
+    [Engell2012]_ §25.2-25.3, with the indices of Eq. 132 put right. Time is linear in the number of steps. Memory is
+    too, or goes with its square root with ``checkpoints``: so many states are kept, and the stretches between them
+    are run once more, last first.
+
+    Args:
+        problem: what is steered.
+        controls: ``(N, s)``.
+        checkpoints: states to keep; all of them by default.
+    """
+    given = frozen_controls(problem, controls)
+    gradient = control_gradient(problem, given)
+    cost, stored = control_cost(problem, given), 0
+    goals: dict[int, list[Goal]] = {}
+    for goal in problem.goals:
+        goals.setdefault(goal.step, []).append(goal)
+    r = np.zeros(problem.system.num_states)
+    for first, states, held in _stretches(problem, given, checkpoints):
+        stored = max(stored, held)
+        for t in range(first + len(states) - 2, first - 1, -1):
+            q, q_next = states[t - first], states[t - first + 1]
+            for goal in goals.get(t + 1, ()):
+                cost += goal_cost(problem, goal, q_next)
+                r = r + goal.put(problem.goal_weight * goal.weight * goal.miss(q_next), r.size)
+            r, by_control = problem.system.vjp(q, given[t], t, q_next, r)
+            gradient[t] += by_control
+    return Gradient(cost, gradient, stored)
+
+
+def _stretches(
+    problem: ControlProblem, controls: FloatArray, checkpoints: int | None
+) -> Iterator[tuple[int, FloatArray, int]]:
+    """Stretches of states, last first: number of the first, states, and how many are held in memory."""
+    steps = problem.steps
+    if checkpoints is None:
+        yield 0, _run(problem, controls, problem.start, 0, steps), steps + 1
+        return
+    if not 1 <= checkpoints <= steps:
+        raise InputError(f"checkpoints is {checkpoints}", f"Keep from 1 to {steps} states")
+    length = -(-steps // checkpoints)
+    firsts = list(range(0, steps, length))
+    kept = [problem.start]
+    for first in firsts[:-1]:
+        q = kept[-1]
+        for t in range(first, first + length):
+            q = problem.system.step(q, controls[t], t)
+        kept.append(q)
+    for first, q in zip(reversed(firsts), reversed(kept), strict=True):
+        states = _run(problem, controls, q, first, min(first + length, steps))
+        yield first, states, len(kept) + len(states) - 1
+
+
+class Curvature(NamedTuple):
+    """Gauss-Newton model of the smooth cost about some controls."""
+
+    gradient: FloatArray  # (n,) by the unknowns
+    hessian: FloatArray  # (n, n) positive semi-definite
+
+
+def gauss_newton_model(problem: ControlProblem, controls: FloatArray, states: FloatArray) -> Curvature:
+    r"""Gradient and Gauss-Newton matrix :math:`\mu\sum_i S_i^TC_i^TW_iC_iS_i + \ldots` by forward sensitivities.
+
+    :math:`S_{i+1} = (\partial F/\partial q)S_i + (\partial F/\partial\alpha)\,\partial\alpha^i/\partial u`; only the
+    unknowns that had a say so far are carried.
+    """
+    n, count = problem.num_unknowns, problem.system.num_controls
+    hessian = np.asarray(_control_curvature(problem, controls), dtype=np.float64)
+    gradient = (problem.basis.T @ control_gradient(problem, controls)).ravel()
+    S = np.zeros((problem.system.num_states, n))
+    basis = problem.basis.toarray()
+    last = max(goal.step for goal in problem.goals)
+    reach = np.maximum.accumulate([int(np.max(np.nonzero(row)[0], initial=0)) + 1 for row in basis])
+    for t in range(last):
+        used = int(reach[t]) * count
+        by_unknowns = np.kron(basis[t : t + 1, : int(reach[t])], np.eye(count))
+        S[:, :used] = problem.system.jvp(states[t], controls[t], t, states[t + 1], S[:, :used], by_unknowns)
+        for goal in (g for g in problem.goals if g.step == t + 1):
+            J = goal.pick(S[:, :used])
+            weights = problem.goal_weight * goal.weight
+            gradient[:used] += J.T @ (weights * goal.miss(states[t + 1]))
+            hessian[:used, :used] += J.T @ (weights[:, None] * J)
+    return Curvature(gradient, hessian)
+
+
+def _control_curvature(problem: ControlProblem, controls: FloatArray) -> FloatArray:
+    """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
+    from scipy import sparse
+
+    steps, count = problem.shape
+    spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")
+    total = problem.effort * (spread.T @ spread)
+    if steps > 1 and (problem.rate or problem.smooth):
+        change = np.diff(controls, axis=0)
+        weights = problem.smooth + 0.5 * problem.rate / np.sqrt(change**2 + RATE_SMOOTHING**2)
+        lag = sparse.diags_array([-np.ones(steps - 1), np.ones(steps - 1)], offsets=[0, 1], shape=(steps - 1, steps))
+        D = sparse.kron(lag, sparse.eye_array(count), format="csr") @ spread
+        total = total + D.T @ sparse.diags_array(weights.ravel()) @ D
+    return np.asarray(total.toarray(), dtype=np.float64)

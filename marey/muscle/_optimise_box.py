@@ -1,0 +1,87 @@
+"""Small dense quadratic models with ends on the variables and a cost on their absolute values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import EPS, BoolArray, FloatArray
+
+MAX_PASSES = 100  # each pass changes the set of free variables; a handful is usual
+SETTLED = 1e-11  # [-] of the largest slope at the start
+ARMIJO = 1e-4  # [-] share of the promised decrease that a pass has to bring
+SHORTEST = 1e-10  # [-] of a full step; below, rounding stops the descent
+
+
+class BoxModel:
+    r"""Minimise :math:`\frac12d^THd + g^Td + \lambda\|u+d\|_1` with :math:`l \le u + d \le h`.
+
+    Newton's method on the variables that no end holds, inside the orthant that the slopes choose: an end of an orthant
+    is zero, so that variables become exactly zero and stay there while their slope is below λ.
+    """
+
+    def __init__(
+        self, H: FloatArray, g: FloatArray, u: FloatArray, ends: tuple[FloatArray, FloatArray], weight: float
+    ) -> None:
+        self.H, self.g, self.u, self.weight = H, g, u, weight
+        self.lower, self.upper = ends
+
+    def value(self, y: FloatArray) -> float:
+        """Value at ``y = u + d``, relative to the smooth cost at ``u``."""
+        d = y - self.u
+        return float(0.5 * d @ (self.H @ d) + self.g @ d + self.weight * np.abs(y).sum())
+
+    def solve(self) -> tuple[FloatArray, BoolArray]:
+        """Minimiser ``y = u + d`` and which variables are free there."""
+        y = np.clip(self.u, self.lower, self.upper)
+        scale = SETTLED * max(1.0, float(np.max(np.abs(self.g), initial=0.0)))
+        free = np.zeros(y.size, dtype=np.bool_)
+        for _ in range(MAX_PASSES):
+            slope, low, high = self._orthant(y)
+            free = ~((y <= low) & (slope >= 0.0)) & ~((y >= high) & (slope <= 0.0))
+            if not free.any() or float(np.abs(slope[free]).max()) <= scale:
+                break
+            step = np.zeros_like(y)
+            step[free] = -solve_positive(self.H[np.ix_(free, free)], slope[free])
+            moved = self._descend(y, step, slope, low, high)
+            if moved is None:
+                break
+            y = moved
+        return y, free
+
+    def _orthant(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Slope at y with the cost of absolute values, and the ends of the orthant that it points into."""
+        slope = self.H @ (y - self.u) + self.g
+        if self.weight == 0.0:
+            return slope, self.lower, self.upper
+        sign = np.where(
+            y != 0.0, np.sign(y), np.where(slope < -self.weight, 1.0, np.where(slope > self.weight, -1.0, 0))
+        )
+        low = np.where(sign > 0.0, np.maximum(self.lower, 0.0), np.where(sign == 0.0, 0.0, self.lower))
+        high = np.where(sign < 0.0, np.minimum(self.upper, 0.0), np.where(sign == 0.0, 0.0, self.upper))
+        return np.where(sign == 0.0, 0.0, slope + self.weight * sign), low, high
+
+    def _descend(
+        self, y: FloatArray, step: FloatArray, slope: FloatArray, low: FloatArray, high: FloatArray
+    ) -> FloatArray | None:
+        """Halve the step until the model falls; nothing if rounding is all that is left."""
+        here, share = self.value(y), 1.0
+        while share > SHORTEST:
+            moved = np.clip(y + share * step, low, high)
+            gain = float(slope @ (moved - y))
+            if self.value(moved) <= here + ARMIJO * gain + EPS * abs(here):
+                return None if np.array_equal(moved, y) else moved
+            share *= 0.5
+        return None
+
+
+def solve_positive(H: FloatArray, g: FloatArray) -> FloatArray:
+    """Solve ``H x = g`` for a positive matrix; a share of its diagonal is added until it is one."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    share, diagonal = 0.0, np.maximum(np.diag(H), EPS * max(1.0, float(np.max(np.diag(H)))))
+    while True:
+        try:
+            factor = cho_factor(H + np.diag(share * diagonal), check_finite=False)
+            return np.asarray(cho_solve(factor, g, check_finite=False), dtype=np.float64)
+        except LinAlgError:
+            share = max(1e-12, 10.0 * share)

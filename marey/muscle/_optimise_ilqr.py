@@ -1,0 +1,142 @@
+"""Iterative linear-quadratic regulator: Gauss-Newton step by step backwards, with feedback."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import EPS, ConvergenceError, FloatArray, InputError
+from marey.muscle._adjoint import total_cost
+from marey.muscle._control import ControlProblem
+from marey.muscle._optimise_box import BoxModel, solve_positive
+from marey.muscle._optimise_result import Search
+from marey.numerics import SolveStatus
+
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 0.0, 1e-9, 1e10  # [-] of the diagonal of a step's matrix
+SHARES = tuple(0.5**i for i in range(8))  # of the change of controls, tried in turn
+
+
+class Policy(NamedTuple):
+    """Change of controls and feedback on the change of state, for every step."""
+
+    change: FloatArray  # (N, s)
+    feedback: FloatArray  # (N, s, m)
+    promised: float  # decrease of cost by the whole change
+
+
+def ilqr(search: Search) -> None:
+    r"""Minimise by Riccati sweeps, with bounds on the controls of each step held by a small programme.
+
+    .. math:: Q_{aa} = eI + B^TVB + \lambda D,\quad \delta a = -Q_{aa}^{-1}Q_a - Q_{aa}^{-1}Q_{aq}\,\delta q
+    """
+    problem = search.problem
+    _check(problem)
+    cost, controls, states = search.run(search.unknowns)
+    if not np.isfinite(cost):
+        search.status = SolveStatus.NOT_FINITE
+        return
+    search.note(cost)
+    damping = FIRST_DAMPING
+    for _ in range(search.max_iterations):
+        slopes = _linearised(problem, controls, states)
+        found = None
+        while found is None and damping <= MOST_DAMPING:
+            policy = _sweep(problem, controls, states, slopes, damping)
+            if policy.promised <= 64 * EPS * (abs(cost) + EPS):
+                search.status = SolveStatus.CONVERGED
+                return
+            found = _forward(search, policy, controls, states, cost)
+            damping = 0.1 * damping if found else max(LEAST_DAMPING, 10.0 * damping)
+        if found is None:
+            search.status = SolveStatus.STALLED
+            return
+        new_cost, controls, states = found
+        search.iterations += 1
+        search.unknowns = controls.ravel()
+        settled, cost = cost - new_cost <= search.tolerance * (abs(cost) + EPS), new_cost
+        if not search.note(cost):
+            return
+        if settled:
+            search.status = SolveStatus.CONVERGED
+            return
+
+
+def _check(problem: ControlProblem) -> None:
+    if problem.knots is not None or problem.sparse or problem.rate or problem.smooth:
+        raise InputError(
+            "method 'ilqr' treats every step by itself: no knots, sparse, rate or smooth term",
+            "Use 'gauss-newton' or 'lbfgs'",
+        )
+
+
+def _linearised(
+    problem: ControlProblem, controls: FloatArray, states: FloatArray
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Derivatives of every step by state ``(m, m)`` and by control ``(m, s)``."""
+    m, s = problem.system.num_states, problem.system.num_controls
+    dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
+    both = (problem.system.jvp(states[t], controls[t], t, states[t + 1], dq, da) for t in range(problem.steps))
+    return [(J[:, :m], J[:, m:]) for J in both]
+
+
+def _sweep(
+    problem: ControlProblem,
+    controls: FloatArray,
+    states: FloatArray,
+    slopes: list[tuple[FloatArray, FloatArray]],
+    damping: float,
+) -> Policy:
+    """From the last step to the first: value of the rest of the motion, and the best control before it."""
+    m, (steps, s) = problem.system.num_states, problem.shape
+    V, v, promised = np.zeros((m, m)), np.zeros(m), 0.0
+    change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
+    lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
+    for t in range(steps - 1, -1, -1):
+        V, v = _with_goals(problem, t + 1, states[t + 1], V, v)
+        A, B = slopes[t]
+        Qa, Qq = B.T @ v + problem.effort * (controls[t] - problem.rest), A.T @ v
+        Qaa, Qaq, Qqq = B.T @ V @ B + problem.effort * np.eye(s), B.T @ V @ A, A.T @ V @ A
+        damped = Qaa + np.diag(damping * np.diag(Qaa) + EPS * max(1.0, float(np.trace(Qaa))))
+        y, free = BoxModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
+        k, K = y - controls[t], np.zeros((s, m))
+        if free.any():
+            K[free] = -solve_positive(damped[np.ix_(free, free)], Qaq[free])
+        promised -= float(Qa @ k + 0.5 * k @ (Qaa @ k))
+        v = Qq + K.T @ (Qaa @ k + Qa) + Qaq.T @ k
+        V = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
+        change[t], feedback[t] = k, K
+    return Policy(change, feedback, promised)
+
+
+def _with_goals(
+    problem: ControlProblem, step: int, q: FloatArray, V: FloatArray, v: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    for goal in (g for g in problem.goals if g.step == step):
+        C = goal.pick(np.eye(q.size))
+        weights = problem.goal_weight * goal.weight
+        V, v = V + C.T @ (weights[:, None] * C), v + C.T @ (weights * goal.miss(q))
+    return V, v
+
+
+def _forward(
+    search: Search, policy: Policy, controls: FloatArray, states: FloatArray, cost: float
+) -> tuple[float, FloatArray, FloatArray] | None:
+    """Largest share of the change that lowers the cost, under feedback."""
+    problem = search.problem
+    lower, upper = problem.bounds or (-np.inf, np.inf)
+    for share in SHARES:
+        new, found = np.empty_like(controls), np.empty_like(states)
+        found[0] = states[0]
+        search.evaluations += 1
+        try:
+            for t in range(problem.steps):
+                reply = policy.feedback[t] @ (found[t] - states[t])
+                new[t] = np.clip(controls[t] + share * policy.change[t] + reply, lower, upper)
+                found[t + 1] = problem.system.step(found[t], new[t], t)
+            value = total_cost(problem, new, found)
+        except ConvergenceError:
+            continue
+        if np.isfinite(value) and value < cost:
+            return value, new, found
+    return None

@@ -1,0 +1,91 @@
+"""Limited-memory quasi-Newton with the adjoint gradient: the method of the thesis, with bounds."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from marey.base import ConvergenceError, FloatArray
+from marey.muscle._adjoint import adjoint_gradient
+from marey.muscle._optimise_result import Search
+from marey.numerics import SolveStatus
+
+MEMORY = 20  # pairs of steps and slopes that are kept
+WALL = 1e100  # cost where the system cannot be stepped
+
+
+class _Stop(Exception):
+    """The caller asked for an end."""
+
+
+def lbfgs(search: Search, checkpoints: int | None = None) -> None:
+    """Minimise by L-BFGS-B; with a sparse term each unknown is the difference of two that are not negative."""
+    from scipy.optimize import minimize
+
+    split = search.problem.sparse > 0.0
+    lower, upper = search.ends()
+    start, ends = search.unknowns, (lower, upper)
+    if split:
+        start = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
+        ends = (
+            np.concatenate([np.maximum(lower, 0.0), np.maximum(-upper, 0.0)]),
+            np.concatenate([np.maximum(upper, 0.0), np.maximum(-lower, 0.0)]),
+        )
+
+    def cost(z: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = _cost(search, _joined(z, split), checkpoints)
+        if not split:
+            return value, slope
+        weight = search.problem.sparse
+        return value + weight * float(z.sum()), np.concatenate([slope + weight, weight - slope])
+
+    first = cost(start)[0]
+    if first >= WALL:
+        search.status = SolveStatus.NOT_FINITE
+        return
+    search.note(first)
+
+    def each(intermediate_result: Any) -> None:
+        search.iterations += 1
+        search.unknowns = _joined(np.array(intermediate_result.x), split)
+        if not search.note(float(intermediate_result.fun)):
+            raise _Stop
+
+    options = {"maxiter": search.max_iterations, "maxfun": 4 * search.max_iterations, "maxcor": MEMORY}
+    options |= {"ftol": search.tolerance, "gtol": 1e-14}
+    try:
+        found = cast(
+            Any,
+            minimize(
+                cost,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=list(zip(*ends, strict=True)),
+                callback=each,
+                options=options,
+            ),
+        )
+    except _Stop:
+        return
+    search.unknowns = _joined(np.asarray(found.x, dtype=np.float64), split)
+    search.status = {0: SolveStatus.CONVERGED, 1: SolveStatus.ITERATION_LIMIT}.get(found.status, SolveStatus.STALLED)
+
+
+def _joined(z: FloatArray, split: bool) -> FloatArray:
+    return z[: z.size // 2] - z[z.size // 2 :] if split else z
+
+
+def _cost(search: Search, unknowns: FloatArray, checkpoints: int | None) -> tuple[float, FloatArray]:
+    search.evaluations += 1
+    problem = search.problem
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = adjoint_gradient(problem, problem.controls(unknowns), checkpoints=checkpoints)
+    except ConvergenceError:
+        return WALL, np.zeros_like(unknowns)
+    slope = np.asarray(problem.basis.T @ found.by_controls).ravel()
+    if not np.isfinite(found.cost) or not np.isfinite(slope).all():
+        return WALL, np.zeros_like(unknowns)
+    return min(found.cost, WALL), slope
