@@ -12,6 +12,8 @@ from marey.io._clip import CLIP_VERSION, clip_bytes, read_clip, write_clip
 from marey.io._deepmimic import read_deepmimic
 from marey.io._dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
 from marey.io._gltf import read_gltf, write_gltf
+from marey.io._gltf_container import to_glb
+from marey.io._gltf_pack import Pack as GltfPack
 from marey.io._ground_reaction import GroundReaction, load_ground_reaction
 from marey.io._trc import read_trc
 from marey.io._trc_table import Table, load_table
@@ -20,6 +22,7 @@ __all__ = [
     "CLIP_VERSION",
     "READABLE_SUFFIXES",
     "WRITABLE_SUFFIXES",
+    "GltfPack",
     "GroundReaction",
     "Table",
     "clip_bytes",
@@ -38,6 +41,7 @@ __all__ = [
     "read_gltf",
     "read_trc",
     "save",
+    "to_glb",
     "write_bvh",
     "write_clip",
     "write_gltf",

@@ -22,7 +22,14 @@ LONG_SHARE: Final = 0.93  # [-] of the longest edge; short ones have 0.87 of it
 TINY_SHARE: Final = 1e-4  # [-] of the median volume: less is no cell
 MAX_CELLS: Final = 2_000_000
 PRISMS: Final = np.array(  # corners of a prism, first triangle then second, turned so that any corner comes first
-    [[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3], [2, 0, 1, 5, 3, 4], [3, 5, 4, 0, 2, 1], [4, 3, 5, 1, 0, 2], [5, 4, 3, 2, 1, 0]]
+    [
+        [0, 1, 2, 3, 4, 5],
+        [1, 2, 0, 4, 5, 3],
+        [2, 0, 1, 5, 3, 4],
+        [3, 5, 4, 0, 2, 1],
+        [4, 3, 5, 1, 0, 2],
+        [5, 4, 3, 2, 1, 0],
+    ]
 )
 
 
@@ -180,10 +187,3 @@ def _tidy(nodes: FloatArray, cells: Cells) -> tuple[FloatArray, Cells]:
     number[used] = np.arange(len(used), dtype=np.int32)
     cells = number[cells]
     return nodes[used], cells[np.argsort(cells.min(axis=1), kind="stable")]
-
-
-def boundary(cells: Cells) -> NDArray[np.int32]:
-    """Outward triangles ``(F, 3)``: the faces that belong to one cell only."""
-    faces = np.concatenate([cells[:, c] for c in ([0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2])])
-    _, index, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
-    return faces[np.sort(index[counts == 1])]

@@ -77,13 +77,52 @@ def save_film(
     """
     target = _target(path, FILM_SUFFIXES)
     _check_film(target, fps, size, camera)
-    frames = film_frames(motion, fps)
-    scenes = _film_scenes(motion, frames, size, view, camera, palette or PALETTES[0])
-    pictures = _drawn(scenes, len(frames), size, threads, progress)
+    frames, colours = film_frames(motion, fps), palette or PALETTES[0]
+
+    def drawn(few: NDArray[np.int64], report: Progress | None) -> Iterator[Image]:
+        return _drawn(_film_scenes(motion, few, size, view, camera, colours), len(few), size, threads, report)
+
+    return _save_drawn(drawn, frames, target, fps, colours, progress)
+
+
+def save_pictures(
+    draw: Callable[[int], Image],
+    count: int,
+    path: str | os.PathLike[str],
+    *,
+    fps: float = 30.0,
+    palette: Palette | None = None,
+) -> Path:
+    """Write pictures of your own as a film: ``.gif``, or ``.mp4`` (extra ``video``). Return the path.
+
+    Args:
+        draw: gives picture 0, 1, ...; all of one size, even for MP4. A GIF asks for some of them twice.
+        count: how many there are.
+        path: where to write; the suffix chooses the format.
+        fps: pictures per second, at most 50 for a GIF.
+        palette: colours that a GIF must keep.
+    """
+    target = _target(path, FILM_SUFFIXES)
+    height, width, _ = draw(0).shape
+    _check_film(target, fps, (width, height), "all")
+
+    def drawn(few: NDArray[np.int64], report: Progress | None) -> Iterator[Image]:
+        return (draw(number) for number in few.tolist())
+
+    return _save_drawn(drawn, np.arange(count), target, fps, palette or PALETTES[0], None)
+
+
+def _save_drawn(
+    drawn: Callable[[NDArray[np.int64], Progress | None], Iterator[Image]],
+    frames: NDArray[np.int64],
+    target: Path,
+    fps: float,
+    palette: Palette,
+    progress: Progress | None,
+) -> Path:
+    pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
-        few = frames[:: max(1, len(frames) // COLOUR_SAMPLES)]
-        looks = _film_scenes(motion, few, size, view, camera, palette or PALETTES[0])
-        colours = common_colours(_drawn(looks, len(few), size, threads, None), palette or PALETTES[0])
+        colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
         return _written(target, lambda draft: write_gif(draft, pictures, fps, colours))
     return _written(target, lambda draft: _write_mp4(draft, pictures, fps))
 

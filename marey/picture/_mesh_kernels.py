@@ -139,7 +139,10 @@ def shade(
                 px = wa * vertices[a, 0] + wb * vertices[b, 0] + wc * vertices[c, 0]
                 py = wa * vertices[a, 1] + wb * vertices[b, 1] + wc * vertices[c, 1]
                 pz = wa * vertices[a, 2] + wb * vertices[b, 2] + wc * vertices[c, 2]
-                per_n, per_d = 1.0 / max(np.sqrt(nx * nx + ny * ny + nz * nz), 1e-12), np.sqrt(dx * dx + dy * dy + dz * dz)
+                per_n, per_d = (
+                    1.0 / max(np.sqrt(nx * nx + ny * ny + nz * nz), 1e-12),
+                    np.sqrt(dx * dx + dy * dy + dz * dz),
+                )
                 towards = -(nx * dx + ny * dy + nz * dz) * per_n / per_d
                 if towards < 0.0:
                     per_n, towards = -per_n, -towards
