@@ -41,9 +41,9 @@ def balanced(
 
     .. math:: \Delta p = \delta - \frac{h}{g + \ddot y}\,\ddot\delta ,
 
-    and :math:`\delta` is the smallest and smoothest shift that keeps it on the soles. It knows the whole clip, so that a
-    body leans before the curve begins. In flight the root goes on as it would have done. The root comes down a little
-    where a leg would not reach.
+    and :math:`\delta` is the smallest and smoothest shift that keeps it on the soles. It knows the whole clip, so that
+    a body leans before the curve begins; at both ends it vanishes. In flight the root goes on as it would have done.
+    The root comes down a little where a leg would not reach.
 
     Args:
         motion: with contacts; they are detected where it has none.

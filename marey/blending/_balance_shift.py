@@ -13,7 +13,8 @@ NUM_DIRECTIONS: Final = 24  # of half planes round the soles
 _ANGLES: Final = 2.0 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
 DIRECTIONS: Final[FloatArray] = np.stack([np.sin(_ANGLES), np.cos(_ANGLES)], axis=1)
 STAY: Final = 2e-3  # weight of a shift against that of pressure beside the soles
-KEEP: Final = 1e3  # times as much where the root is to stay
+KEEP: Final = 1e6  # times as much where the root is to stay
+AT_REST: Final = 1.0  # [s²] weight of its speed at both ends
 JERK: Final = 1e-8  # [s⁶] weight of its third derivative
 MAX_STEPS: Final = 30
 SETTLED_M: Final = 1e-5  # [m]
@@ -36,8 +37,9 @@ def least_shift(need: Need, rate_hz: float, keep: Sequence[int] = ()) -> FloatAr
 
     .. math:: \sum_t |p + L\delta - S|^2 + a|\delta|^2 + b|\dddot\delta|^2,\qquad L\delta = \delta - l\,\ddot\delta
 
-    is made least, in which :math:`|\cdot - S|` counts how far the pressure is beyond each half plane round the soles. In flight
-    :math:`l\,\ddot\delta` is counted instead: what flies is not pushed. Newton's steps, each a banded system.
+    is made least, in which :math:`|\cdot - S|` counts how far the pressure is beyond each half plane round the soles.
+    In flight :math:`l\,\ddot\delta` is counted instead: what flies is not pushed. At the ends neither the root nor its
+    speed changes. Newton's steps, each a banded system.
 
     Args:
         need: of the clip.
@@ -49,10 +51,12 @@ def least_shift(need: Need, rate_hz: float, keep: Sequence[int] = ()) -> FloatAr
     pendulum = -need.lever[:, None] * curve
     pendulum[:, 1] += 1.0
     still = np.full(count, STAY)
-    still[list(keep)] *= KEEP
+    still[[0, -1, *keep]] *= KEEP
+    ends = np.isin(np.arange(count), (0, count - 2))
     fixed = _banded(count)
     _add(fixed, np.ones((count, 1)), 0, _scaled(still))
     _add(fixed, _rows(count, (-1.0, 3.0, -3.0, 1.0), -1) * rate_hz**3, -1, _scaled(np.full(count, JERK)))
+    _add(fixed, _rows(count, (-1.0, 1.0), 0) * rate_hz, 0, AT_REST * _scaled(ends))
     _add(fixed, need.lever[:, None] * curve, -1, _scaled(~need.is_carried))
     return _solved(need, pendulum, fixed)
 
