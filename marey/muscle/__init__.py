@@ -2,25 +2,47 @@
 
 from marey.muscle._adjoint import Gradient, adjoint_gradient, simulate_controls
 from marey.muscle._assembly import Blocks
-from marey.muscle._body import SoftBody, StepReport
+from marey.muscle._body import SoftBody
+from marey.muscle._body_step import StepReport
+from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
+from marey.muscle._embedding import Embedding
+from marey.muscle._human import MuscleTrack, activate
+from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
+from marey.muscle._human_picture import activation_colours, muscle_solids, muscle_strip
 from marey.muscle._mesh import TetMesh
+from marey.muscle._muscles import Muscles
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
 from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
+from marey.muscle._spline import ActivationSpline
 
 __all__ = [
+    "ActivationSpline",
     "Blocks",
     "ControlProblem",
     "ControlResult",
+    "Embedding",
     "Goal",
     "Gradient",
+    "Ground",
     "MassSpringSystem",
+    "MuscleGeometry",
+    "MusclePath",
+    "MuscleTrack",
+    "Muscles",
     "SoftBody",
     "StepReport",
     "System",
     "TetMesh",
+    "activate",
+    "activation_colours",
     "adjoint_gradient",
+    "governed_axes",
+    "human_muscles",
+    "muscle_geometry",
+    "muscle_solids",
+    "muscle_strip",
     "network",
     "particle",
     "simulate_controls",

@@ -111,7 +111,9 @@ def contact_terms(
     forces: FloatArray,
     blocks: FloatArray,
 ) -> None:
-    """Add the contact of an implicit step: forces ``(V, 3)`` [N] with their look-ahead, and blocks ``(V, 3, 3)`` [kg].
+    """Add the contact of an implicit step: forces ``(V, 3)`` [N] and blocks ``(V, 3, 3)`` [kg].
+
+    The step solves for the new velocity, so forces leave out what the blocks hold: all that goes with velocity.
 
     Args:
         x: positions ``(V, 3)`` [m].
@@ -122,8 +124,8 @@ def contact_terms(
         active: ``(V,)`` 1 for the nodes that touch in this step, from :func:`start_contacts`.
         loads: normal forces ``(V,)`` last found [N]; a node with none takes what stops it alone.
         guess: velocities ``(V, 3)`` at which friction is weighed: those of the start, or better those last solved.
-        forces: added to; times h they are the impulse on the right of the step.
-        blocks: added to; the diagonal blocks of the matrix of the step.
+        forces: added to.
+        blocks: added to; diagonal blocks of the matrix of the step.
     """
     n, drag = ground.normal, np.empty((3, 3))
     for j in range(x.shape[0]):
@@ -132,13 +134,12 @@ def contact_terms(
         d = _height(x, j, ground)
         un = n[0] * v[j, 0] + n[1] * v[j, 1] + n[2] * v[j, 2]
         hard = _resistance(j, d, h, ground)
-        push = -ground.stiffness[j] * d - hard * un
-        load = loads[j] if loads[j] > 0.0 else max(0.0, push / (1.0 + h * hard / m[j]))
+        push = -ground.stiffness[j] * d
+        load = loads[j] if loads[j] > 0.0 else max(0.0, (push - hard * un) / (1.0 + h * hard / m[j]))
         _friction_block(x, j, (guess[j, 0], guess[j, 1], guess[j, 2]), load, ground, drag)
         for r in range(3):
             forces[j, r] += push * n[r]
             for c in range(3):
-                forces[j, r] -= drag[r, c] * v[j, c]
                 blocks[j, r, c] += h * (drag[r, c] + hard * n[r] * n[c])
 
 

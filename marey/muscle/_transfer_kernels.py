@@ -220,8 +220,9 @@ def muscle_state(
 
     .. math:: f_{i+1} = -k\,(l - \alpha\,l_0)\,e - c\,e e^T (v_{i+1} - v_i),\quad f_i = -f_{i+1}
 
-    Eqs 77 to 79 of [Engell2012]_ §20.3. The forces hold the look-ahead :math:`-h K_s v` of an implicit step too; with
-    ``h = 0`` they are plain and the blocks are zero. K_s is positive semi-definite: only tension stiffens sideways.
+    Eqs 77 to 79 of [Engell2012]_ §20.3. For an implicit step, which solves for the new velocity, the forces leave out
+    what the blocks hold: :math:`f + C_s v`. With ``h = 0`` they are plain and the blocks are zero. K_s is positive
+    semi-definite: only tension stiffens sideways.
     """
     refresh(arrays, x)
     if arrays.mix.shape[0] > 0:
@@ -245,12 +246,10 @@ def muscle_state(
         tension, k, c = _axial(arrays, s, length, speed, alpha[s])
         k, c = max(k, 0.0), max(c, 0.0)
         across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])
-        axial = tension + h * k * speed - h * across * speed
+        axial = tension - c * speed if h > 0.0 else tension
         for r in range(3):
-            u = ux if r == 0 else (uy if r == 1 else uz)
-            f = axial * e[r] + h * across * u
-            forces[i, r] += f
-            forces[j, r] -= f
+            forces[i, r] += axial * e[r]
+            forces[j, r] -= axial * e[r]
             for q in range(3):
                 blocks[s, r, q] = (h * h * (k - across) + h * c) * e[r] * e[q]
             blocks[s, r, r] += h * h * across

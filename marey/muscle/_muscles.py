@@ -1,0 +1,227 @@
+"""Activation splines compiled for one body: forces, their derivatives, and what the implicit step needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.muscle._embedding import Embedding
+from marey.muscle._muscles_setup import Compiled, compiled, lumped_masses
+from marey.muscle._spline import ActivationSpline
+from marey.muscle._transfer import TRANSFERS
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from marey.muscle._transfer_kernels import MuscleArrays
+
+
+class Mesh(Protocol):
+    """Nodes and cells of a body at rest."""
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Positions ``(V, 3)`` [m]."""
+        ...
+
+    @property
+    def cells(self) -> NDArray[np.int32]:
+        """Nodes of each cell ``(T, 4)`` or ``(C, 8)``."""
+        ...
+
+
+class Muscles:
+    """The splines of one body. [Engell2012]_ §20.
+
+    Args:
+        body: its mesh, or nodes ``(V, 3)`` [m] and cells ``(T, 4)``, ``(C, 8)``, in the plane ``(C, 4)``, ``(T, 3)``.
+        splines: at least one.
+        masses: of the nodes ``(V,)`` [kg]; from the cells and the density without them.
+        density_kg_m3: of the body.
+        young_pa: of the body, for splines without a stiffness.
+        transfer: how forces go to the body: ``conservative``, ``virtual_work``, ``transpose``, ``pinv``, ``gradient``
+            or ``pcg``.
+        overlap: each spline has regions of its own; else a node belongs to the nearest of all splines.
+    """
+
+    def __init__(
+        self,
+        body: Mesh | tuple[ArrayLike, ArrayLike],
+        splines: Sequence[ActivationSpline],
+        *,
+        masses: ArrayLike | None = None,
+        density_kg_m3: float = 1060.0,
+        young_pa: float = 4e4,
+        transfer: str = "conservative",
+        overlap: bool = True,
+    ) -> None:
+        if transfer not in TRANSFERS:
+            raise UnknownNameError("transfer", transfer, "activation splines", TRANSFERS)
+        if not splines:
+            raise InputError("no activation splines", "Give at least one")
+        nodes, cells = _arrays_of(body)
+        self.splines: tuple[ActivationSpline, ...] = tuple(splines)
+        self.names: tuple[str, ...] = _unique_names(self.splines)
+        self.transfer = transfer
+        self.rest_nodes: FloatArray = nodes
+        self.masses: FloatArray = (
+            lumped_masses(nodes, cells, density_kg_m3) if masses is None else frozen(masses, len(nodes), name="masses")
+        )
+        host = Compiled(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap)
+        self.arrays: MuscleArrays
+        self.embedding: Embedding
+        self.arrays, self.embedding, counts = compiled(host, self.splines)
+        self.segment_counts: IntArray = np.asarray(counts, dtype=np.int64) - 1  # (splines,)
+        self.owners: IntArray = np.repeat(np.arange(len(self.splines)), self.segment_counts)  # (S,)
+
+    @property
+    def num_splines(self) -> int:
+        """How many splines there are."""
+        return len(self.splines)
+
+    @property
+    def num_segments(self) -> int:
+        """How many segments all splines have."""
+        return len(self.owners)
+
+    @property
+    def positions_along(self) -> FloatArray:
+        """Arc length of each segment's middle from the start of its spline, at rest ``(S,)`` [m]."""
+        ends = np.cumsum(self.arrays.rest)
+        first = np.concatenate([[0], np.cumsum(self.segment_counts)[:-1]])
+        starts = ends[first] - self.arrays.rest[first]
+        return ends - 0.5 * self.arrays.rest - np.repeat(starts, self.segment_counts)
+
+    def alphas(self, activations: ArrayLike | Mapping[str, float] | None = None) -> FloatArray:
+        r"""Contraction of each segment ``(S,)`` of activations of splines: :math:`\alpha = 1 - a(1 - \alpha_{min})`.
+
+        Args:
+            activations: a of each spline from 0 to 1, by number or by name (others are 0), or alpha of each segment
+                (0 and more; 1 is passive). Where both counts are one, it is an activation.
+
+        Raises:
+            InputError: a value is out of its range, with its number.
+        """
+        if activations is None:
+            return np.ones(self.num_segments)
+        if isinstance(activations, Mapping):
+            activations = self._by_name(cast(Mapping[str, float], activations))
+        values = frozen(activations, name="activations").ravel()
+        if len(values) == self.num_splines:
+            _check_range(values, 1.0, "activation of spline")
+            lowest = np.array([s.alpha_min for s in self.splines])
+            return (1.0 - values * (1.0 - lowest))[self.owners]
+        if len(values) != self.num_segments:
+            raise InputError(
+                f"{len(values)} activations", f"Give {self.num_splines} of splines or {self.num_segments} of segments"
+            )
+        _check_range(values, np.inf, "alpha of segment")
+        return values
+
+    def _by_name(self, given: Mapping[str, float]) -> FloatArray:
+        values = np.zeros(self.num_splines)
+        for name, value in given.items():
+            if name not in self.names:
+                raise UnknownNameError("spline", name, "the muscles", self.names)
+            values[self.names.index(name)] = value
+        return values
+
+    def points(self, x: FloatArray | None = None) -> FloatArray:
+        """Samples of all splines ``(N, 3)`` in the body at x ``(V, 3)`` [m]; at rest without it."""
+        return self.embedding(self.rest_nodes if x is None else x)
+
+    def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
+        """Forces on the points of the splines ``(N, 3)`` [N]: Eqs 77 to 79. They add up to nothing."""
+        from marey.muscle._transfer_kernels import muscle_state
+
+        forces = np.empty((len(self.arrays.points), 3))
+        still = np.zeros_like(x) if v is None else np.ascontiguousarray(v)
+        blocks = np.empty((self.num_segments, 3, 3))
+        muscle_state(self.arrays, np.ascontiguousarray(x), still, self.alphas(alpha), 0.0, forces, blocks)
+        return forces
+
+    def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
+        """Forces on the nodes of the body ``(V, 3)`` [N] at positions x and velocities v ``(V, 3)``."""
+        return self.spread(self.spline_forces(x, v, alpha), x)
+
+    def spread(self, point_forces: FloatArray, x: FloatArray | None = None) -> FloatArray:
+        """Forces of points ``(N, 3)`` as forces of nodes ``(V, 3)`` [N], by the transfer of these muscles."""
+        from marey.muscle._transfer_kernels import refresh, scatter
+
+        refresh(self.arrays, self.rest_nodes if x is None else np.ascontiguousarray(x))
+        out = np.zeros((len(self.masses), 3))
+        scatter(self.arrays, np.ascontiguousarray(point_forces), out)
+        return out
+
+    def velocities(self, v: FloatArray, x: FloatArray | None = None) -> FloatArray:
+        """Velocities of points ``(N, 3)`` of velocities of nodes: the transpose of :meth:`spread`."""
+        from marey.muscle._transfer_kernels import gather, refresh
+
+        refresh(self.arrays, self.rest_nodes if x is None else np.ascontiguousarray(x))
+        out = np.zeros((len(self.arrays.points), 3))
+        gather(self.arrays, np.ascontiguousarray(v), out)
+        return out
+
+    def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
+        r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
+        at = self.rest_nodes if x is None else x
+        nodal, p = self.spread(point_forces, at), self.points(at)
+        force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
+        torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
+        sizes = np.linalg.norm(point_forces, axis=1)
+        arm = float(np.max(np.linalg.norm(at - at.mean(axis=0), axis=1)))
+        return float(force / sizes.sum()), float(torque / (arm * sizes.sum()))
+
+    def energy(self, x: FloatArray, alpha: ArrayLike | None = None) -> float:
+        r"""Energy of the springs :math:`\sum \tfrac12 k (l - \alpha l_0)^2` [J], of which virtual work is the slope."""
+        from marey.muscle._muscles_derivatives import spring_energy
+
+        return spring_energy(self, x, self.alphas(alpha))
+
+    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> csr_array:
+        """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
+        from marey.muscle._muscles_derivatives import stiffness_matrix
+
+        return stiffness_matrix(self, x, self.alphas(alpha))
+
+    def damping_matrix(self, x: FloatArray) -> csr_array:
+        """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
+        from marey.muscle._muscles_derivatives import damping_matrix
+
+        return damping_matrix(self, x)
+
+    def by_alpha(self, x: FloatArray) -> csr_array:
+        """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
+        from marey.muscle._muscles_derivatives import by_alpha
+
+        return by_alpha(self, x)
+
+
+def _arrays_of(body: Mesh | tuple[ArrayLike, ArrayLike]) -> tuple[FloatArray, NDArray[np.integer]]:
+    given = body if isinstance(body, tuple) else (body.nodes, body.cells)
+    nodes = frozen(given[0], None, 3, name="nodes")
+    cells = np.asarray(given[1])
+    if cells.ndim != 2 or cells.shape[1] not in (3, 4, 8) or not len(cells):
+        raise InputError(f"cells have shape {cells.shape}", "Give (T, 4), (C, 8) or, in the plane, (T, 3), (C, 4)")
+    if not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= len(nodes):
+        raise InputError("a cell names a node that is not there", "Number nodes from 0")
+    return nodes, cells
+
+
+def _unique_names(splines: tuple[ActivationSpline, ...]) -> tuple[str, ...]:
+    names = tuple(s.name or f"spline{i}" for i, s in enumerate(splines))
+    twice = [n for n in names if names.count(n) > 1]
+    if twice:
+        raise InputError(f"two splines are called '{twice[0]}'", "Give each a name of its own")
+    return names
+
+
+def _check_range(values: FloatArray, top: float, what: str) -> None:
+    bad = np.flatnonzero((values < 0.0) | (values > top))
+    if len(bad):
+        limit = f"from 0 to {top:g}" if np.isfinite(top) else "not negative"
+        raise InputError(f"{what} {int(bad[0])} is {values[bad[0]]:g}", f"It must be {limit}")

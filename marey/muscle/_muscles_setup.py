@@ -1,0 +1,165 @@
+"""From splines and a body to compiled arrays: samples, regions, stiffness and damping of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, IntArray
+from marey.muscle._embedding import Embedding, is_flat, is_simplex
+from marey.muscle._regions import Flesh, Regions, edge_graph, is_thin, regions_of
+from marey.muscle._spline import HILL_CURVES, ActivationSpline
+from marey.muscle._transfer import mix_of
+
+if TYPE_CHECKING:
+    from marey.muscle._transfer_kernels import MuscleArrays
+
+HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """The body that splines are compiled for."""
+
+    nodes: FloatArray
+    cells: NDArray[np.integer]
+    masses: FloatArray
+    density_kg_m3: float
+    young_pa: float
+    transfer: str
+    overlap: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """What the segments of all splines are like."""
+
+    pairs: IntArray  # (S, 2)
+    rest: FloatArray
+    stiffness: FloatArray
+    damping: FloatArray
+    laws: IntArray
+    hill: FloatArray  # (S, 6)
+
+
+def lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: float) -> FloatArray:
+    """An equal part of each cell's mass for each of its nodes ``(V,)`` [kg]; flat bodies are one metre deep."""
+    corners = nodes[cells]
+    if is_simplex(nodes, cells):
+        edges = corners[:, 1:] - corners[:, :1]
+        sizes = np.abs(np.linalg.det(edges)) / 6.0 if cells.shape[1] == 4 else _triangle_areas(edges)
+    else:
+        sizes = np.prod(np.ptp(corners, axis=1)[:, : 2 if is_flat(nodes) else 3], axis=1)
+    parts = np.repeat(density_kg_m3 * sizes / cells.shape[1], cells.shape[1])
+    return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes))
+
+
+def _triangle_areas(edges: FloatArray) -> FloatArray:
+    return 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
+
+
+def cell_size(nodes: FloatArray, cells: NDArray[np.integer]) -> float:
+    """Length of a usual edge between neighbouring nodes [m]."""
+    return float(np.median(np.ptp(nodes[cells], axis=1).max(axis=1)))
+
+
+def compiled(host: Compiled, splines: Sequence[ActivationSpline]) -> tuple[MuscleArrays, Embedding, list[int]]:
+    """Arrays for the kernels, where the samples lie, and how many each spline has."""
+    size = cell_size(host.nodes, host.cells)
+    samples = [s.sample(s.samples or max(2, 1 + round(s.length / size))) for s in splines]
+    bound = [Embedding.of(p, host.nodes, host.cells) for p in samples]
+    flesh = Flesh(host.nodes, edge_graph(host.nodes, host.cells))
+    regions = regions_of(splines, bound, flesh, overlap=host.overlap)
+    counts = [len(p) for p in samples]
+    whole = _joined(bound)
+    return _arrays(host, whole, regions, _segments(host, splines, samples, regions)), whole, counts
+
+
+def _joined(bound: list[Embedding]) -> Embedding:
+    parts = ("cells", "nodes", "weights", "outside")
+    cells, nodes, weights, outside = (np.concatenate([getattr(b, name) for b in bound]) for name in parts)
+    return Embedding(cells, nodes, weights, outside, bound[0].num_nodes)
+
+
+def _segments(
+    host: Compiled, splines: Sequence[ActivationSpline], samples: list[FloatArray], regions: Regions
+) -> Segments:
+    region_masses = np.add.reduceat(regions.paint * host.masses[regions.nodes], regions.starts[:-1])
+    rows: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray, FloatArray]] = []
+    first = 0
+    for spline, p in zip(splines, samples, strict=True):
+        own = region_masses[first : first + len(p)]
+        numbers = first + np.arange(len(p))
+        rest = np.linalg.norm(np.diff(p, axis=0), axis=1)
+        k = np.full(len(rest), spline.stiffness) if spline.stiffness else _host_stiffness(host, spline, rest, own)
+        reduced = own[1:] * own[:-1] / (own[1:] + own[:-1])
+        c = 2.0 * spline.damping_ratio * np.sqrt(k * reduced)
+        law = np.full(len(rest), int(spline.law == "hill"))
+        rows.append((np.stack([numbers[:-1], numbers[1:]], axis=1), rest, k, c, law, _hill_rows(spline, rest, k)))
+        first += len(p)
+    pairs, rest, k, c, laws, hill = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return Segments(pairs, rest, k, c, laws, hill)
+
+
+def _host_stiffness(host: Compiled, spline: ActivationSpline, rest: FloatArray, masses: FloatArray) -> FloatArray:
+    r"""Stiffness :math:`r E A / l` of segments: r times that of the part of the body around them. [Engell2012]_ §21."""
+    inner = masses[1:-1] if len(masses) > 2 else masses
+    area = float(np.median(inner)) / (host.density_kg_m3 * float(rest.mean()))
+    return spline.ratio * host.young_pa * area / rest
+
+
+def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray) -> FloatArray:
+    top = np.full(len(rest), spline.force_n) if spline.force_n else k * (1.0 - spline.alpha_min) * rest
+    ones = np.ones(len(rest))
+    return np.stack(
+        [
+            top,
+            spline.optimal_length * rest,
+            spline.speed_per_s * ones,
+            HILL_DAMPING * ones,
+            HILL_CURVES.index(spline.curves) * ones,
+            spline.alpha_min * ones,
+        ],
+        axis=1,
+    )
+
+
+def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segments) -> MuscleArrays:
+    from marey.muscle._transfer_kernels import MuscleArrays, refresh
+
+    count, k = bound.nodes.shape
+    cells = (np.arange(count + 1) * k, bound.nodes.ravel(), bound.weights.ravel())
+    starts, nodes, weights, turns = _operator(host, regions, cells)
+    mix = mix_of(host.transfer, regions.matrix(host.masses))
+    s = segments
+    arrays = MuscleArrays(
+        starts, nodes, weights, turns, *cells, s.pairs, s.rest, s.stiffness, s.damping, s.laws, s.hill, mix,
+        points=np.zeros((count, 3)), velocities=np.zeros((count, 3)), centres=np.zeros((count, 3)),
+        arms=np.zeros((len(nodes), 3)), inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)),
+        buffer=np.zeros((2, count, 3)),
+    )  # fmt: skip
+    refresh(arrays, host.nodes)
+    return arrays
+
+
+def _operator(
+    host: Compiled, regions: Regions, cells: tuple[IntArray, IntArray, FloatArray]
+) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+    """Regions, weights and whether regions turn: of virtual work the cells, of conservative thin regions too."""
+    count = len(regions)
+    if host.transfer == "virtual_work":
+        return *cells, np.zeros(count, dtype=np.int64)
+    A = regions.matrix(host.masses)
+    if host.transfer != "conservative":
+        return regions.starts, regions.nodes, np.asarray(A.data), np.zeros(count, dtype=np.int64)
+    turns = np.array([0 if is_thin(host.nodes[regions.of(i)]) else 1 for i in range(count)])
+    pick = [(regions.of(i), A.data[A.indptr[i] : A.indptr[i + 1]]) for i in range(count)]
+    width = cells[0][1]
+    for i in np.flatnonzero(turns == 0):
+        pick[i] = cells[1][i * width : (i + 1) * width], cells[2][i * width : (i + 1) * width]
+    joined = Regions.join([p[0] for p in pick], [p[1] for p in pick])
+    return joined.starts, joined.nodes, joined.paint, turns

@@ -1,0 +1,175 @@
+r"""Which nodes a point of a spline moves: its region. [Engell2012]_ §20.4, Fig. 29.
+
+Distances run inside the body, along the edges of its cells, so that the spline of one limb does not pull another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.muscle._embedding import Embedding
+from marey.muscle._spline import ActivationSpline
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+KINDS: Final = ("voronoi", "cell", "radius")
+LEAST_SPREAD: Final = 1e-6  # [-] smallest to largest moment of inertia: below, a region is a line and cannot turn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """Regions of points, one after another: entries ``starts[i]:starts[i + 1]`` belong to point i."""
+
+    starts: IntArray  # (N + 1,)
+    nodes: IntArray  # (nnz,)
+    paint: FloatArray  # (nnz,) in (0, 1]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def of(self, i: int) -> IntArray:
+        """Nodes of the region of one point."""
+        return self.nodes[self.starts[i] : self.starts[i + 1]]
+
+    def matrix(self, masses: FloatArray) -> csr_array:
+        r"""The averages :math:`A_{ij} = m_j/M_i` ``(N, V)`` of Eq. 84; rows sum to one."""
+        from scipy.sparse import csr_array
+
+        values = self.paint * masses[self.nodes]
+        totals = np.add.reduceat(values, self.starts[:-1])
+        values = values / np.repeat(totals, np.diff(self.starts))
+        return csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
+
+    @classmethod
+    def join(cls, sets: list[IntArray], paint: list[FloatArray]) -> Regions:
+        """Regions of lists of nodes and their paint."""
+        starts = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
+        return cls(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
+
+
+def edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> csr_array:
+    """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
+    from scipy.sparse import csr_array
+
+    a, b = np.triu_indices(cells.shape[1], k=1)
+    pairs = np.unique(np.sort(np.stack([cells[:, a].ravel(), cells[:, b].ravel()], axis=1), axis=1), axis=0)
+    lengths = np.linalg.norm(nodes[pairs[:, 0]] - nodes[pairs[:, 1]], axis=1)
+    rows, columns = np.concatenate([pairs.T, pairs.T[::-1]], axis=1)
+    return csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes),) * 2)
+
+
+def distances(
+    points: FloatArray, embedding: Embedding, nodes: FloatArray, graph: csr_array, *, metric: str, limit: float
+) -> FloatArray:
+    """How far every node is from every point ``(N, V)`` [m], inside the body or straight; infinite beyond the limit."""
+    if metric == "euclidean":
+        straight = np.linalg.norm(points[:, None] - nodes[None], axis=2)
+        return np.where(straight <= limit, straight, np.inf)
+    from scipy.sparse import block_array, csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    count, k = embedding.nodes.shape
+    reach = np.linalg.norm(nodes[embedding.nodes] - points[:, None], axis=2)
+    rows = np.repeat(np.arange(count), k)
+    starts = csr_array((np.maximum(reach, 1e-300).ravel(), (rows, embedding.nodes.ravel())), shape=(count, len(nodes)))
+    whole = block_array([[graph, None], [starts, csr_array((count, count))]], format="csr")
+    found = dijkstra(whole, directed=True, indices=len(nodes) + np.arange(count), limit=limit)
+    return cast(FloatArray, found)[:, : len(nodes)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flesh:
+    """A body as regions see it."""
+
+    nodes: FloatArray  # (V, 3) [m] at rest
+    graph: csr_array  # (V, V) [m] lengths of edges
+
+
+def regions_of(
+    splines: Sequence[ActivationSpline], bound: Sequence[Embedding], flesh: Flesh, *, overlap: bool = True
+) -> Regions:
+    """Regions of the points of splines; an empty one takes the nodes of its cell, a thin one its neighbours too.
+
+    Args:
+        splines: what has regions.
+        bound: the samples of each, bound to the body.
+        flesh: the body at rest.
+        overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
+    """
+    reached = [_reached(spline, at, flesh) for spline, at in zip(splines, bound, strict=True)]
+    near = [d for spline, d in zip(splines, reached, strict=True) if _kind(spline, len(flesh.nodes))[0] == "voronoi"]
+    nearest = np.full(len(flesh.nodes), np.inf)
+    if near and not overlap:
+        nearest = np.min([d.min(axis=0) for d in near], axis=0)
+    sets: list[IntArray] = []
+    paint: list[FloatArray] = []
+    for spline, at, d in zip(splines, bound, reached, strict=True):
+        kind, _, colour = _kind(spline, len(flesh.nodes))
+        found = _members(kind, at, np.where(d <= nearest, d, np.inf))
+        whole = [_widened(s if len(s) else at.nodes[i], flesh) for i, s in enumerate(found)]
+        sets += whole
+        paint += [np.where(colour[s] > 0.0, colour[s], 1.0) for s in whole]
+    return Regions.join(sets, paint)
+
+
+def _reached(spline: ActivationSpline, at: Embedding, flesh: Flesh) -> FloatArray:
+    """How far nodes are from a spline's points ``(N, V)``; infinite where they are none of its business."""
+    kind, radius, paint = _kind(spline, len(flesh.nodes))
+    if kind == "cell":
+        return np.full((len(at.nodes), len(flesh.nodes)), np.inf)
+    d = distances(at(flesh.nodes), at, flesh.nodes, flesh.graph, metric=spline.metric, limit=radius)
+    return np.where(paint > 0.0, d, np.inf)
+
+
+def _members(kind: str, at: Embedding, d: FloatArray) -> list[IntArray]:
+    if kind == "cell":
+        return list(at.nodes)
+    return _nearest(d) if kind == "voronoi" else [np.flatnonzero(np.isfinite(row)) for row in d]
+
+
+def _kind(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]:
+    """Name, radius [m] and paint ``(V,)`` of a spline's regions."""
+    limit, paint = spline.max_radius or np.inf, np.ones(count)
+    region = spline.region
+    if isinstance(region, str):
+        if region not in ("voronoi", "cell"):
+            raise UnknownNameError("region", region, "activation splines", KINDS)
+        return region, limit, paint
+    if isinstance(region, tuple) and len(region) == 2 and region[0] == "radius":
+        radius = float(cast(float, region[1]))
+        if not radius > 0.0:
+            raise InputError(f"the region's radius is {radius} m", "It must be above zero")
+        return "radius", min(limit, radius), paint
+    paint = frozen(cast(FloatArray, region), count, name="region")
+    if paint.min() < 0.0 or paint.max() <= 0.0:
+        raise InputError("painted weights are negative or all zero", "Paint at least one node, from 0 to 1")
+    return "voronoi", limit, paint
+
+
+def _nearest(d: FloatArray) -> list[IntArray]:
+    """Nodes whose nearest point is each; the first of equals."""
+    owner = np.where(np.isfinite(d).any(axis=0), np.argmin(d, axis=0), -1)
+    return [np.flatnonzero(owner == i) for i in range(len(d))]
+
+
+def _widened(region: IntArray, flesh: Flesh) -> IntArray:
+    """The region, with the neighbours of its nodes where it is a point or a line."""
+    graph = flesh.graph
+    if not is_thin(flesh.nodes[region]):
+        return region
+    around = np.concatenate([graph.indices[graph.indptr[j] : graph.indptr[j + 1]] for j in region])
+    return np.unique(np.concatenate([region, around])).astype(np.int64)
+
+
+def is_thin(x: FloatArray) -> bool:
+    """Whether points are one point or a line, so that no torque can be given to them."""
+    r = x - x.mean(axis=0)
+    moments = np.linalg.eigvalsh(np.eye(3) * np.sum(r * r) - r.T @ r)
+    return bool(moments[0] <= LEAST_SPREAD * moments[2])
