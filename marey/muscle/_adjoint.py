@@ -139,12 +139,12 @@ def gauss_newton_model(problem: ControlProblem, controls: FloatArray, states: Fl
     hessian = np.asarray(_control_curvature(problem, controls), dtype=np.float64)
     gradient = (problem.basis.T @ control_gradient(problem, controls)).ravel()
     S = np.zeros((problem.system.num_states, n))
-    basis = problem.basis.toarray()
+    basis = np.asarray(problem.basis.toarray(), dtype=np.float64)
     last = max(goal.step for goal in problem.goals)
     reach = np.maximum.accumulate([int(np.max(np.nonzero(row)[0], initial=0)) + 1 for row in basis])
     for t in range(last):
         used = int(reach[t]) * count
-        by_unknowns = np.kron(basis[t : t + 1, : int(reach[t])], np.eye(count))
+        by_unknowns = np.asarray(np.kron(basis[t : t + 1, : int(reach[t])], np.eye(count)), dtype=np.float64)
         S[:, :used] = problem.system.jvp(states[t], controls[t], t, states[t + 1], S[:, :used], by_unknowns)
         for goal in (g for g in problem.goals if g.step == t + 1):
             J = goal.pick(S[:, :used])
@@ -156,7 +156,7 @@ def gauss_newton_model(problem: ControlProblem, controls: FloatArray, states: Fl
 
 def _control_curvature(problem: ControlProblem, controls: FloatArray) -> FloatArray:
     """Curvature ``(n, n)`` of the controls' own cost; the rounded rate term by its weights |.|/x."""
-    from scipy import sparse
+    from marey.muscle._control_scipy import sparse
 
     steps, count = problem.shape
     spread = sparse.kron(problem.basis, sparse.eye_array(count), format="csr")

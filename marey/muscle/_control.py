@@ -61,7 +61,7 @@ class Goal:
 
     step: int  # after so many steps, from 1
     target: FloatArray  # (k,)
-    weight: FloatArray | float = 1.0  # (k,) or one for all, in units of the inverse squares of the components
+    weight: Any = 1.0  # (k,) or one for all, in units of the inverse squares of the components
     components: IntArray | None = None  # (k,) numbers of components of the state
     rows: Any = None  # (k, m) matrix, dense or sparse
 
@@ -72,7 +72,7 @@ class Goal:
         object.__setattr__(self, "weight", frozen(weight, target.size, name="weight"))
         if self.components is not None:
             object.__setattr__(self, "components", frozen_ints(self.components, target.size, name="components"))
-        if (cast(FloatArray, self.weight) < 0.0).any():
+        if (self.weight < 0.0).any():
             raise InputError("a weight of a goal is below zero", "Give weights of zero or more")
 
     def pick(self, q: FloatArray) -> FloatArray:
@@ -203,13 +203,10 @@ class ControlProblem:
     def unknowns(self, controls: ArrayLike | None) -> FloatArray:
         """Unknowns ``(K s,)`` nearest to controls ``(N, s)``, inside the bounds; the controls at rest by default."""
         values = np.broadcast_to(self.rest, self.shape) if controls is None else frozen_controls(self, controls)
-        if self.knots is None:
-            found = np.array(values)
-        else:
-            found = np.linalg.lstsq(self.basis.toarray(), values, rcond=None)[0]
-        if self.bounds is not None:
-            found = np.clip(found, *self.bounds)
-        return np.asarray(found, dtype=np.float64).ravel()
+        found = np.array(values)
+        if self.knots is not None:
+            found = np.asarray(np.linalg.lstsq(self.basis.toarray(), values, rcond=None)[0], dtype=np.float64)
+        return (found if self.bounds is None else np.clip(found, *self.bounds)).ravel()
 
 
 def frozen_controls(problem: ControlProblem, controls: ArrayLike) -> FloatArray:
@@ -239,9 +236,8 @@ def _goals_at_times(goals: Any, system: System) -> tuple[Goal, ...]:
 
 
 def time_basis(steps: int, knots: int | None) -> Any:
-    """Matrix ``(steps, K)`` from coefficients to steps: the identity, or clamped B-splines, cubic from four knots on."""
-    from scipy import sparse
-    from scipy.interpolate import BSpline
+    """Matrix ``(steps, K)`` from coefficients to steps: the identity, or clamped B-splines, cubic if there are four."""
+    from marey.muscle._control_scipy import design_matrix, sparse
 
     if knots is None:
         return sparse.csr_array(sparse.eye_array(steps))
@@ -250,7 +246,7 @@ def time_basis(steps: int, knots: int | None) -> Any:
     degree = min(3, knots - 1)
     inner = np.linspace(0.0, 1.0, knots - degree + 1)
     padded = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
-    return sparse.csr_array(BSpline.design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
+    return sparse.csr_array(design_matrix(np.linspace(0.0, 1.0, steps), padded, degree))
 
 
 def _count(name: str, value: int) -> int:

@@ -95,7 +95,8 @@ def _result(search: Search, goal_tolerance: float | None, began: float) -> Contr
     if not np.isfinite(cost):
         states = np.tile(problem.start, (problem.steps + 1, 1))
         cost = float(np.finfo(np.float64).max)
-    errors = np.array([np.linalg.norm((goal.weight > 0.0) * goal.miss(states[goal.step])) for goal in problem.goals])
+    misses = [(goal.weight > 0.0) * goal.miss(states[goal.step]) for goal in problem.goals]
+    errors = np.array([float(np.linalg.norm(miss)) for miss in misses])
     reached = goal_tolerance is None or bool(errors.max() <= goal_tolerance)
     advice = ADVICE[search.status]
     if goal_tolerance is not None and not reached:

@@ -53,9 +53,8 @@ class BoxModel:
         slope = self.H @ (y - self.u) + self.g
         if self.weight == 0.0:
             return slope, self.lower, self.upper
-        sign = np.where(
-            y != 0.0, np.sign(y), np.where(slope < -self.weight, 1.0, np.where(slope > self.weight, -1.0, 0))
-        )
+        leaving = np.where(np.abs(slope) > self.weight, -np.sign(slope), 0.0)
+        sign = np.where(y != 0.0, np.sign(y), leaving)
         low = np.where(sign > 0.0, np.maximum(self.lower, 0.0), np.where(sign == 0.0, 0.0, self.lower))
         high = np.where(sign < 0.0, np.minimum(self.upper, 0.0), np.where(sign == 0.0, 0.0, self.upper))
         return np.where(sign == 0.0, 0.0, slope + self.weight * sign), low, high
@@ -76,7 +75,7 @@ class BoxModel:
 
 def solve_positive(H: FloatArray, g: FloatArray) -> FloatArray:
     """Solve ``H x = g`` for a positive matrix; a share of its diagonal is added until it is one."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from marey.muscle._control_scipy import LinAlgError, cho_factor, cho_solve
 
     share, diagonal = 0.0, np.maximum(np.diag(H), EPS * max(1.0, float(np.max(np.diag(H)))))
     while True:

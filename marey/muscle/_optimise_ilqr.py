@@ -16,6 +16,8 @@ from marey.numerics import SolveStatus
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 0.0, 1e-9, 1e10  # [-] of the diagonal of a step's matrix
 SHARES = tuple(0.5**i for i in range(8))  # of the change of controls, tried in turn
 
+Slopes = list[tuple[FloatArray, FloatArray]]  # of every step by state (m, m) and by control (m, s)
+
 
 class Policy(NamedTuple):
     """Change of controls and feedback on the change of state, for every step."""
@@ -70,9 +72,7 @@ def _check(problem: ControlProblem) -> None:
         )
 
 
-def _linearised(
-    problem: ControlProblem, controls: FloatArray, states: FloatArray
-) -> list[tuple[FloatArray, FloatArray]]:
+def _linearised(problem: ControlProblem, controls: FloatArray, states: FloatArray) -> Slopes:
     """Derivatives of every step by state ``(m, m)`` and by control ``(m, s)``."""
     m, s = problem.system.num_states, problem.system.num_controls
     dq, da = np.hstack([np.eye(m), np.zeros((m, s))]), np.hstack([np.zeros((s, m)), np.eye(s)])
@@ -84,39 +84,39 @@ def _sweep(
     problem: ControlProblem,
     controls: FloatArray,
     states: FloatArray,
-    slopes: list[tuple[FloatArray, FloatArray]],
+    slopes: Slopes,
     damping: float,
 ) -> Policy:
     """From the last step to the first: value of the rest of the motion, and the best control before it."""
     m, (steps, s) = problem.system.num_states, problem.shape
-    V, v, promised = np.zeros((m, m)), np.zeros(m), 0.0
+    curve, slope, promised = np.zeros((m, m)), np.zeros(m), 0.0
     change, feedback = np.zeros((steps, s)), np.zeros((steps, s, m))
     lower, upper = problem.bounds or (np.full(s, -np.inf), np.full(s, np.inf))
     for t in range(steps - 1, -1, -1):
-        V, v = _with_goals(problem, t + 1, states[t + 1], V, v)
+        curve, slope = _with_goals(problem, t + 1, states[t + 1], curve, slope)
         A, B = slopes[t]
-        Qa, Qq = B.T @ v + problem.effort * (controls[t] - problem.rest), A.T @ v
-        Qaa, Qaq, Qqq = B.T @ V @ B + problem.effort * np.eye(s), B.T @ V @ A, A.T @ V @ A
+        Qa, Qq = B.T @ slope + problem.effort * (controls[t] - problem.rest), A.T @ slope
+        Qaa, Qaq, Qqq = B.T @ curve @ B + problem.effort * np.eye(s), B.T @ curve @ A, A.T @ curve @ A
         damped = Qaa + np.diag(damping * np.diag(Qaa) + EPS * max(1.0, float(np.trace(Qaa))))
         y, free = BoxModel(damped, Qa, controls[t], (lower, upper), 0.0).solve()
         k, K = y - controls[t], np.zeros((s, m))
         if free.any():
             K[free] = -solve_positive(damped[np.ix_(free, free)], Qaq[free])
         promised -= float(Qa @ k + 0.5 * k @ (Qaa @ k))
-        v = Qq + K.T @ (Qaa @ k + Qa) + Qaq.T @ k
-        V = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
+        slope = Qq + K.T @ (Qaa @ k + Qa) + Qaq.T @ k
+        curve = Qqq + K.T @ Qaa @ K + K.T @ Qaq + Qaq.T @ K
         change[t], feedback[t] = k, K
     return Policy(change, feedback, promised)
 
 
 def _with_goals(
-    problem: ControlProblem, step: int, q: FloatArray, V: FloatArray, v: FloatArray
+    problem: ControlProblem, step: int, q: FloatArray, curve: FloatArray, slope: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     for goal in (g for g in problem.goals if g.step == step):
         C = goal.pick(np.eye(q.size))
         weights = problem.goal_weight * goal.weight
-        V, v = V + C.T @ (weights[:, None] * C), v + C.T @ (weights * goal.miss(q))
-    return V, v
+        curve, slope = curve + C.T @ (weights[:, None] * C), slope + C.T @ (weights * goal.miss(q))
+    return curve, slope
 
 
 def _forward(

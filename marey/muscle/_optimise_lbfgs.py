@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,13 @@ MEMORY = 20  # pairs of steps and slopes that are kept
 WALL = 1e100  # cost where the system cannot be stepped
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """The caller asked for an end."""
 
 
 def lbfgs(search: Search, checkpoints: int | None = None) -> None:
     """Minimise by L-BFGS-B; with a sparse term each unknown is the difference of two that are not negative."""
-    from scipy.optimize import minimize
+    from marey.muscle._control_scipy import minimize
 
     split = search.problem.sparse > 0.0
     lower, upper = search.ends()
@@ -50,24 +50,14 @@ def lbfgs(search: Search, checkpoints: int | None = None) -> None:
         search.iterations += 1
         search.unknowns = _joined(np.array(intermediate_result.x), split)
         if not search.note(float(intermediate_result.fun)):
-            raise _Stop
+            raise _StopError
 
     options = {"maxiter": search.max_iterations, "maxfun": 4 * search.max_iterations, "maxcor": MEMORY}
     options |= {"ftol": search.tolerance, "gtol": 1e-14}
     try:
-        found = cast(
-            Any,
-            minimize(
-                cost,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(*ends, strict=True)),
-                callback=each,
-                options=options,
-            ),
-        )
-    except _Stop:
+        box = list(zip(*ends, strict=True))
+        found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=box, callback=each, options=options)
+    except _StopError:
         return
     search.unknowns = _joined(np.asarray(found.x, dtype=np.float64), split)
     search.status = {0: SolveStatus.CONVERGED, 1: SolveStatus.ITERATION_LIMIT}.get(found.status, SolveStatus.STALLED)

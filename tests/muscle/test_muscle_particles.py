@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -100,7 +102,7 @@ def test_engell_62_gauss_newton_recovers_the_shot_pair_from_every_fourth_frame()
 
 def test_engell_62_every_method_ends_at_the_same_optimum():
     rng = np.random.default_rng(3)
-    pair, start, true, states = shot_pair(rng)
+    pair, start, _, states = shot_pair(rng)
     problem = ControlProblem(pair, start, STEPS, keys_of(states), goal_weight=1e4)
     newton, riccati = (solve_control(problem, method=name) for name in ("gauss-newton", "ilqr"))
     quasi = solve_control(problem, method="lbfgs", max_iterations=400)
@@ -116,7 +118,7 @@ def test_engell_64_more_weight_on_the_rate_gives_less_variation():
     for rate in (0.0, 0.1, 1.0, 10.0):
         problem = ControlProblem(pair, start, STEPS, keys_of(states), goal_weight=1e3, rate=rate)
         variations.append(np.abs(np.diff(solve_control(problem, tolerance=1e-6).controls, axis=0)).sum())
-    assert all(b < a for a, b in zip(variations[:-1], variations[1:], strict=True))
+    assert all(b < a for a, b in pairwise(variations))
 
 
 @pytest.mark.parametrize("method", ["gauss-newton", "lbfgs"])
@@ -151,7 +153,7 @@ def test_engell_65_an_unreachable_goal_is_approached_as_its_weight_grows(method)
         errors.append(result.goal_error)
         assert np.isfinite(result.cost)
         assert result.controls.max() <= 5.0
-    assert all(b < a for a, b in zip(errors[:-1], errors[1:], strict=True))
+    assert all(b < a for a, b in pairwise(errors))
     assert errors[-1] > 5.0  # half a second of 5 N moves 1 kg by about 2.5 m
 
 

@@ -1,0 +1,24 @@
+"""What control takes from scipy, which has no types; imported where it is used, since it is slow to load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import interpolate as _interpolate
+from scipy import linalg as _linalg
+from scipy import optimize as _optimize
+from scipy import sparse as _sparse
+from scipy.sparse import linalg as _sparse_linalg
+
+sparse: Any = _sparse
+_splines: Any = _interpolate
+_solvers: Any = _sparse_linalg
+_dense: Any = _linalg
+_search: Any = _optimize
+
+splu = _solvers.splu
+design_matrix = _splines.BSpline.design_matrix
+minimize = _search.minimize
+cho_factor = _dense.cho_factor
+cho_solve = _dense.cho_solve
+LinAlgError = _linalg.LinAlgError
