@@ -16,6 +16,7 @@ from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
 from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
 from marey.muscle._spline import ActivationSpline
+from marey.muscle._springs import Lattice
 
 __all__ = [
     "ActivationSpline",
@@ -26,6 +27,7 @@ __all__ = [
     "Goal",
     "Gradient",
     "Ground",
+    "Lattice",
     "MassSpringSystem",
     "MuscleGeometry",
     "MusclePath",

@@ -1,81 +1,153 @@
-"""A soft body: nodes with mass, an elastic material between them, and one implicit step."""
+"""A soft body: nodes with mass, an elastic material between them, what holds it and what moves it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import ConvergenceError, FloatArray, InputError, frozen
-from marey.muscle._assembly import diagonal_places
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.muscle._body_elastic import Elastic, elastic_cells
+from marey.muscle._bones import NoBones
 from marey.muscle._mesh import IndexArray, TetMesh, frozen_indices
+from marey.muscle._solver import FREE, HELD
+from marey.muscle._springs import Lattice, elastic_springs
+
+if TYPE_CHECKING:
+    from scipy.sparse import bsr_matrix
+
+    from marey.muscle._body_step import StepReport
+    from marey.muscle._contact import Ground
+    from marey.muscle._muscles import Muscles
 
 GRAVITY: Final = (0.0, -9.82, 0.0)  # [m/s^2] as in [Engell2012]_
-HELD: Final = -2
-FREE: Final = -1
-MAX_HALVINGS: Final = 5
+INTEGRATORS: Final = ("implicit", "newton", "explicit")
+SOLVERS: Final = ("pcg", "direct")
+
+Solid: TypeAlias = "TetMesh | Lattice | str | PathLike[str] | tuple[ArrayLike, ArrayLike]"
 
 
 @dataclass(frozen=True, slots=True)
-class StepReport:
-    """How the last step went."""
+class BodySettings:
+    """How a body is stepped."""
 
-    iterations: int  # of conjugate gradients, over all sub-steps
-    residual: float  # [-] of the last solve
-    inverted: int  # cells turned inside out
-    substeps: int
+    integrator: str = "implicit"
+    solver: str = "pcg"
+    tolerance: float = 1e-3  # [-] residual of a solve over what drives the step
+    damping: tuple[float, float] = (0.0, 0.0)  # Rayleigh: of masses [1/s], of stiffness [s]
+
+    def __post_init__(self) -> None:
+        for kind, name, known in (("integrator", self.integrator, INTEGRATORS), ("solver", self.solver, SOLVERS)):
+            if name not in known:
+                raise UnknownNameError(kind, name, "soft bodies", known)
+        if len(self.damping) != 2 or not all(np.isfinite(c) and c >= 0 for c in self.damping):
+            raise InputError(f"damping is {self.damping}", "Give two numbers of at least zero: 1/s and s")
 
 
 class SoftBody:
-    """Nodes, masses and a material; :meth:`step` moves them by implicit Euler ([Engell2012]_ §2.19)."""
+    """Nodes, masses and a material; :meth:`step` moves them ([Engell2012]_ §20)."""
 
     def __init__(
-        self, mesh: TetMesh, elastic: Elastic, masses: FloatArray, *, pinned: ArrayLike, gravity: ArrayLike,
-        damping: tuple[float, float], tolerance: float,
+        self, solid: TetMesh | Lattice, elastic: Elastic, masses: FloatArray, settings: BodySettings, *,
+        pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY, ground: Ground | None = None,
+        muscles: Muscles | None = None, bones: Any = None,
     ) -> None:  # fmt: skip
-        self.mesh = mesh
+        self.mesh = solid
         self.elastic = elastic
         self.masses = masses
+        self.settings = settings
         self.gravity = frozen(gravity, 3, name="gravity")
-        self.damping = damping
-        self.tolerance = tolerance
         self.carriers: IndexArray = np.full(len(masses), FREE, dtype=np.int32)
         self.carriers[frozen_indices(pinned, None, len(masses), name="pinned")] = HELD
-        self._diagonal = diagonal_places(elastic.blocks.starts, elastic.blocks.columns)
-        self._inverse = np.empty((len(masses), 3, 3))
-        self._scratch = np.empty((4, len(masses), 3))
+        self.parts = connected_parts(len(masses), elastic)
+        self.muscles = muscles
+        self.bones = NoBones() if bones is None else bones.bind(self)
+        self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
         self.reset()
 
     @staticmethod
     def from_mesh(
-        mesh: TetMesh | str | PathLike[str] | tuple[ArrayLike, ArrayLike], *, material: str = "neo-hookean",
-        young_pa: float = 4e4, poisson: float | None = None, density_kg_m3: float = 1060.0,
-        stiffness_scale: ArrayLike | None = None, damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (),
-        gravity: ArrayLike = GRAVITY, tolerance: float = 1e-4,
+        mesh: Solid, *, material: str = "neo-hookean", young_pa: float = 4e4, poisson: float | None = None,
+        density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
+        damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
+        ground: Ground | None = None, muscles: Muscles | None = None, bones: Any = None, solver: str = "pcg",
+        integrator: str = "implicit", tolerance: float = 1e-3,
     ) -> SoftBody:  # fmt: skip
-        """A body at rest on a mesh, a file of one, or (nodes, cells)."""
-        solid = _mesh_of(mesh)
+        """A body at rest.
+
+        Args:
+            mesh: tetrahedra, a lattice, a mesh file, or (nodes (V, 3), cells (T, 4)).
+            material: ``"neo-hookean"`` keeps its volume, ``"corotational"`` is the thesis's; a lattice is always
+                ``"mass-spring"``.
+            young_pa: Young's modulus [Pa].
+            poisson: Poisson's ratio; 0.49 for neo-Hookean, 0.45 for co-rotational bodies, without meaning for springs.
+            density_kg_m3: density.
+            stiffness_scale: (T,) factors on the stiffness of cells, 250 for bones say.
+            damping: Rayleigh damping (a [1/s], b [s]): C = a M + b K.
+            pinned: numbers of nodes that stay where they are.
+            gravity: (3,) [m/s^2].
+            ground: a plane it may lie on.
+            muscles: activation splines inside it.
+            bones: rigid bones that carry some of its nodes.
+            solver: ``"pcg"`` or ``"direct"`` (sparse factors; slower, to compare).
+            integrator: ``"implicit"`` one linear solve a step, ``"newton"`` backward Euler converged, ``"explicit"``
+                semi-implicit Euler in small steps.
+            tolerance: residual of a linear solve over what drives the step.
+        """
+        solid = _solid_of(mesh)
         if not (np.isfinite(density_kg_m3) and density_kg_m3 > 0):
             raise InputError(f"density_kg_m3 is {density_kg_m3}", "It must be positive")
-        elastic = elastic_cells(solid, material, young_pa, poisson, stiffness_scale)
-        masses = density_kg_m3 * elastic.arrays.node_volumes
-        options = {"pinned": pinned, "gravity": gravity, "damping": damping, "tolerance": tolerance}
-        return SoftBody(solid, elastic, masses, **options)
+        if isinstance(solid, Lattice):
+            elastic: Elastic = elastic_springs(solid, young_pa, stiffness_scale)
+        else:
+            elastic = elastic_cells(solid, material, young_pa, poisson, stiffness_scale)
+        settings = BodySettings(integrator, solver, tolerance, damping)
+        masses = density_kg_m3 * _node_volumes(solid)
+        held = {"pinned": pinned, "gravity": gravity, "ground": ground, "muscles": muscles, "bones": bones}
+        return SoftBody(solid, elastic, masses, settings, **held)
 
     @property
     def cells(self) -> IndexArray:
-        """Node numbers of the cells."""
+        """Node numbers of the cells, (T, 4) tetrahedra or (C, 8 | 4) of a lattice."""
         return self.mesh.cells
+
+    @property
+    def damping(self) -> tuple[float, float]:
+        """Rayleigh damping (a [1/s], b [s])."""
+        return self.settings.damping
+
+    @property
+    def tolerance(self) -> float:
+        """Residual of a linear solve over what drives the step."""
+        return self.settings.tolerance
 
     def reset(self) -> None:
         """Back to rest."""
+        from marey.muscle._body_step import Stepper, StepReport
+
         self.positions: FloatArray = self.mesh.nodes.copy()
         self.velocities: FloatArray = np.zeros_like(self.positions)
-        self.report = StepReport(0, 0.0, 0, 0)
+        self.report: StepReport = StepReport()
+        self._stepper = Stepper(self)
+
+    def step(
+        self, dt: float = 1 / 60, external: ArrayLike | None = None, activations: ArrayLike | None = None
+    ) -> StepReport:
+        """Move by ``dt`` [s].
+
+        Args:
+            dt: length of the step [s].
+            external: forces (V, 3) [N] beside gravity, ground and muscles.
+            activations: of the splines (one number in 0..1 each) or of their segments; as before if left out.
+
+        Raises:
+            ConvergenceError: the step exploded however small it was made; the body stays as it was.
+        """
+        self.report = self._stepper.advance(dt, external, activations)
+        return self.report
 
     def energy(self) -> float:
         """Kinetic, elastic and gravity energy [J]."""
@@ -88,48 +160,40 @@ class SoftBody:
         return impulse.sum(axis=0), np.cross(self.positions, impulse).sum(axis=0)
 
     def forces(self, x: FloatArray | None = None) -> FloatArray:
-        """Elastic forces (V, 3) [N] at x, or at the present positions."""
-        return self.elastic.forces(self.positions if x is None else np.ascontiguousarray(x))
+        """Elastic forces (V, 3) [N] at positions x, or at the present ones."""
+        return self.elastic.forces(self.positions if x is None else np.ascontiguousarray(x, dtype=np.float64))
 
-    def step(self, dt: float = 1 / 60, external: ArrayLike | None = None) -> None:
-        """Move by ``dt`` [s] under gravity and ``external`` (V, 3) [N]."""
-        load = self.masses[:, None] * self.gravity
-        if external is not None:
-            load = load + frozen(external, len(self.masses), 3, name="external")
-        h = dt
-        x, v = self.positions, self.velocities
-        velocities, count, residual = self._solve(x, v, h, load)
-        if not np.isfinite(velocities).all():
-            raise ConvergenceError("the step of the soft body exploded", self.report)
-        self.positions = x + h * velocities
-        self.velocities = velocities
-        self.report = StepReport(count, residual, self.elastic.inverted(self.positions), 1)
+    def tangent(self, x: FloatArray | None = None, *, exact: bool = True) -> bsr_matrix:
+        r"""Stiffness :math:`-\partial f/\partial x` (3V, 3V) [N/m] of :meth:`forces`.
 
-    def _solve(self, x: FloatArray, v: FloatArray, h: float, load: FloatArray) -> tuple[FloatArray, int, float]:
-        from marey.muscle._solver_kernels import conjugate_gradients, invert_diagonal
+        Unless ``exact``, no cell has a negative eigenvalue: what an implicit step uses.
+        """
+        from marey.muscle._assembly_sparse import sparse_tangent
 
-        forces = self.elastic.assemble(x, exact=False) + load
-        starts, columns, values = self.elastic.blocks
-        mass_rate, stiffness_time = self.damping
-        factor = h * h + h * stiffness_time
-        values *= factor
-        for i in range(3):
-            values[self._diagonal, i, i] += (1.0 + h * mass_rate) * self.masses
-        weights = factor * self.elastic.rise_stiffness
-        matrix = (starts, columns, values, self.elastic.rises, weights)
-        invert_diagonal(*matrix, self._diagonal, self._inverse)
-        rhs = self.masses[:, None] * v + h * forces
-        out = v.copy()
-        out[self.carriers == HELD] = 0.0
-        count, residual = conjugate_gradients(
-            *matrix, self._inverse, self.carriers, rhs, out, self._scratch, self.tolerance, 20 * len(v)
-        )
-        return out, count, residual
+        here = self.positions if x is None else np.ascontiguousarray(x, dtype=np.float64)
+        self.elastic.assemble(here, exact=exact)
+        return sparse_tangent(self.elastic)
 
 
-def _mesh_of(mesh: TetMesh | str | PathLike[str] | tuple[ArrayLike, ArrayLike]) -> TetMesh:
-    if isinstance(mesh, TetMesh):
+def connected_parts(count: int, elastic: Elastic) -> IndexArray:
+    """Number of the connected part of each node (V,)."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    starts, columns, _ = elastic.blocks
+    graph = csr_matrix((np.ones(len(columns)), columns, starts), shape=(count, count))
+    return connected_components(graph, directed=False)[1].astype(np.int32)
+
+
+def _solid_of(mesh: Solid) -> TetMesh | Lattice:
+    if isinstance(mesh, TetMesh | Lattice):
         return mesh
     if isinstance(mesh, tuple):
         return TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
     return TetMesh.from_file(mesh)
+
+
+def _node_volumes(solid: TetMesh | Lattice) -> FloatArray:
+    corners = solid.cells.shape[1]
+    share = np.repeat(solid.volumes / corners, corners)
+    return np.bincount(solid.cells.ravel(), weights=share, minlength=len(solid.nodes))

@@ -1,13 +1,15 @@
-"""Compiled conjugate gradients over blocks of three, with a volume term of nodes and held nodes."""
+"""Compiled conjugate gradients over blocks of three: cells, volumes of nodes, muscles, bones, held nodes."""
 
 from __future__ import annotations
 
-import numpy as np
+from math import sqrt
 
 from marey.base import FloatArray, kernel
 from marey.muscle._mesh import IndexArray
+from marey.muscle._solver import BoneArrays, System
+from marey.muscle._transfer_kernels import apply_muscles, muscle_diagonal
 
-FREE, HELD = -1, -2  # who carries a node: itself, nobody; bones are 0 and above
+FREE = -1
 
 
 @kernel
@@ -15,22 +17,32 @@ def multiply(
     starts: IndexArray, columns: IndexArray, values: FloatArray, rises: FloatArray, weights: FloatArray, v: FloatArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
-    r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v`; G are the rises of node volumes, w (V,) their weights."""
-    out[:] = 0.0
-    for n in range(v.shape[0]):
-        y0, y1, y2, rise = 0.0, 0.0, 0.0, 0.0
+    r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G are the rises of node volumes, w (V,) their weights."""
+    bulky = rises.shape[0] > 0
+    for n in range(starts.shape[0] - 1):
+        y0, y1, y2 = 0.0, 0.0, 0.0
         for k in range(starts[n], starts[n + 1]):
             j = columns[k]
             v0, v1, v2 = v[j, 0], v[j, 1], v[j, 2]
             y0 += values[k, 0, 0] * v0 + values[k, 0, 1] * v1 + values[k, 0, 2] * v2
             y1 += values[k, 1, 0] * v0 + values[k, 1, 1] * v1 + values[k, 1, 2] * v2
             y2 += values[k, 2, 0] * v0 + values[k, 2, 1] * v1 + values[k, 2, 2] * v2
-            rise += rises[k, 0] * v0 + rises[k, 1] * v1 + rises[k, 2] * v2
-        out[n, 0] += y0
-        out[n, 1] += y1
-        out[n, 2] += y2
-        if weights[n] != 0.0:
-            rise *= weights[n]
+        out[n, 0], out[n, 1], out[n, 2] = y0, y1, y2
+    if bulky:
+        _multiply_volumes(starts, columns, rises, weights, v, out)
+
+
+@kernel
+def _multiply_volumes(
+    starts: IndexArray, columns: IndexArray, rises: FloatArray, weights: FloatArray, v: FloatArray, out: FloatArray
+) -> None:
+    for n in range(starts.shape[0] - 1):
+        rise = 0.0
+        for k in range(starts[n], starts[n + 1]):
+            j = columns[k]
+            rise += rises[k, 0] * v[j, 0] + rises[k, 1] * v[j, 1] + rises[k, 2] * v[j, 2]
+        rise *= weights[n]
+        if rise != 0.0:
             for k in range(starts[n], starts[n + 1]):
                 j = columns[k]
                 out[j, 0] += rises[k, 0] * rise
@@ -39,27 +51,88 @@ def multiply(
 
 
 @kernel
-def invert_diagonal(
-    starts: IndexArray, columns: IndexArray, values: FloatArray, rises: FloatArray, weights: FloatArray,
-    diagonal: IndexArray, out: FloatArray,
-) -> None:  # fmt: skip
-    """Write the inverses (V, 3, 3) of the diagonal blocks, volume term included."""
-    count = diagonal.shape[0]
-    for n in range(count):
-        out[n] = values[diagonal[n]]
-    for n in range(count):
-        if weights[n] != 0.0:
-            for k in range(starts[n], starts[n + 1]):
-                for i in range(3):
-                    for j in range(3):
-                        out[columns[k], i, j] += weights[n] * rises[k, i] * rises[k, j]
-    for n in range(count):
-        invert_in_place(out[n])
+def expand(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
+    """Write velocities (V, 3) of all nodes from unknowns (V + R, 3)."""
+    count = v.shape[0]
+    v[:] = u[:count]
+    twists = bones.twists
+    twists[:] = 0.0
+    for d in range(bones.screws.shape[0]):
+        rate = u[count + d // 3, d % 3]
+        for b in range(twists.shape[0]):
+            if bones.moves[b, d] != 0:
+                for i in range(6):
+                    twists[b, i] += rate * bones.screws[d, i]
+    for c in range(bones.nodes.shape[0]):
+        n, t, x = bones.nodes[c], twists[bones.owners[c]], bones.arms[c]
+        v[n, 0] = t[3] + t[1] * x[2] - t[2] * x[1]
+        v[n, 1] = t[4] + t[2] * x[0] - t[0] * x[2]
+        v[n, 2] = t[5] + t[0] * x[1] - t[1] * x[0]
 
 
 @kernel
-def invert_in_place(b: FloatArray) -> None:
-    """The inverse of a symmetric 3x3 block."""
+def contract(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatArray) -> None:
+    """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand`."""
+    count = f.shape[0]
+    for n in range(count):
+        free = carriers[n] == FREE
+        for i in range(3):
+            out[n, i] = f[n, i] if free else 0.0
+    out[count:] = 0.0
+    wrenches = bones.twists
+    wrenches[:] = 0.0
+    for c in range(bones.nodes.shape[0]):
+        n, w, x = bones.nodes[c], wrenches[bones.owners[c]], bones.arms[c]
+        w[0] += x[1] * f[n, 2] - x[2] * f[n, 1]
+        w[1] += x[2] * f[n, 0] - x[0] * f[n, 2]
+        w[2] += x[0] * f[n, 1] - x[1] * f[n, 0]
+        for i in range(3):
+            w[3 + i] += f[n, i]
+    for d in range(bones.screws.shape[0]):
+        total = 0.0
+        for b in range(wrenches.shape[0]):
+            if bones.moves[b, d] != 0:
+                for i in range(6):
+                    total += wrenches[b, i] * bones.screws[d, i]
+        out[count + d // 3, d % 3] = total
+
+
+@kernel
+def apply(s: System, u: FloatArray, out: FloatArray) -> None:
+    """Write the matrix times the unknowns, both (V + R, 3)."""
+    count = s.carriers.shape[0]
+    v, f = s.nodal[0], s.nodal[1]
+    expand(s.bones, u, v)
+    multiply(s.starts, s.columns, s.values, s.rises, s.weights, v, f)
+    if s.blocks.shape[0] > 0:
+        apply_muscles(s.muscles, s.blocks, v, f, s.work)
+    contract(s.carriers, s.bones, f, out)
+    for d in range(s.bones.inertia.shape[0]):
+        for e in range(s.bones.inertia.shape[0]):
+            out[count + d // 3, d % 3] += s.bones.inertia[d, e] * u[count + e // 3, e % 3]
+
+
+@kernel
+def invert_diagonal(s: System, places: IndexArray) -> None:
+    """Write the inverses of the diagonal blocks; volumes and muscles included. ``places`` (V,) of the diagonal."""
+    out, count = s.diagonal, places.shape[0]
+    for n in range(count):
+        out[n] = s.values[places[n]]
+    if s.rises.shape[0] > 0:
+        for n in range(count):
+            for k in range(s.starts[n], s.starts[n + 1]):
+                for i in range(3):
+                    for j in range(3):
+                        out[s.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
+    if s.blocks.shape[0] > 0:
+        muscle_diagonal(s.muscles, s.blocks, out)
+    for n in range(count):
+        _invert(out[n])
+
+
+@kernel
+def _invert(b: FloatArray) -> None:
+    """The inverse of a symmetric 3x3 block, in place."""
     c00 = b[1, 1] * b[2, 2] - b[1, 2] * b[1, 2]
     c01 = b[0, 2] * b[1, 2] - b[0, 1] * b[2, 2]
     c02 = b[0, 1] * b[1, 2] - b[0, 2] * b[1, 1]
@@ -74,67 +147,60 @@ def invert_in_place(b: FloatArray) -> None:
 
 
 @kernel
-def _hold(carriers: IndexArray, v: FloatArray) -> None:
-    for n in range(v.shape[0]):
-        if carriers[n] == HELD:
-            v[n, 0] = v[n, 1] = v[n, 2] = 0.0
-
-
-@kernel
-def _precondition(inverse: FloatArray, r: FloatArray, z: FloatArray) -> None:
-    for n in range(r.shape[0]):
+def precondition(s: System, r: FloatArray, z: FloatArray) -> None:
+    """Write an approximate solution z of the system for r, both (V + R, 3)."""
+    count = s.carriers.shape[0]
+    for n in range(count):
         for i in range(3):
-            z[n, i] = inverse[n, i, 0] * r[n, 0] + inverse[n, i, 1] * r[n, 1] + inverse[n, i, 2] * r[n, 2]
+            z[n, i] = s.diagonal[n, i, 0] * r[n, 0] + s.diagonal[n, i, 1] * r[n, 1] + s.diagonal[n, i, 2] * r[n, 2]
+    z[count:] = 0.0
+    for d in range(s.bones.inverse.shape[0]):
+        for e in range(s.bones.inverse.shape[0]):
+            z[count + d // 3, d % 3] += s.bones.inverse[d, e] * r[count + e // 3, e % 3]
 
 
 @kernel
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    total = 0.0
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Sum of products of (N, 3)."""
+    t0, t1, t2 = 0.0, 0.0, 0.0
     for n in range(a.shape[0]):
-        total += a[n, 0] * b[n, 0] + a[n, 1] * b[n, 1] + a[n, 2] * b[n, 2]
-    return total
+        t0 += a[n, 0] * b[n, 0]
+        t1 += a[n, 1] * b[n, 1]
+        t2 += a[n, 2] * b[n, 2]
+    return t0 + t1 + t2
 
 
 @kernel
 def conjugate_gradients(
-    starts: IndexArray, columns: IndexArray, values: FloatArray, rises: FloatArray, weights: FloatArray,
-    inverse: FloatArray, carriers: IndexArray, rhs: FloatArray, v: FloatArray, scratch: FloatArray,
-    tolerance: float, most: int,
-) -> tuple[int, float]:  # fmt: skip
-    """Solve for v (V, 3) in place, from what it holds; iterations and the residual over that of v = 0.
+    s: System, rhs: FloatArray, scale: float, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
+) -> tuple[int, float]:
+    """Solve for u (V + R, 3) in place, from what it holds; iterations and the residual over ``scale``.
 
-    ``scratch`` is (4, V, 3). Norms are those of the preconditioner.
+    Norms are those of the preconditioner; ``scratch`` is (4, V + R, 3).
     """
     r, z, p, q = scratch[0], scratch[1], scratch[2], scratch[3]
-    r[:] = rhs
-    _hold(carriers, r)
-    _precondition(inverse, r, z)
-    goal = _dot(r, z)
-    if goal == 0.0:
-        v[:] = 0.0
-        return 0, 0.0
-    multiply(starts, columns, values, rises, weights, v, q)
-    for n in range(r.shape[0]):
-        for i in range(3):
-            r[n, i] -= q[n, i]
-    _hold(carriers, r)
-    _precondition(inverse, r, z)
+    apply(s, u, q)
+    r[:] = rhs - q
+    precondition(s, r, z)
     p[:] = z
-    rz = _dot(r, z)
+    rz = dot(r, z)
     count = 0
-    while count < most and rz > tolerance * tolerance * goal:
-        multiply(starts, columns, values, rises, weights, p, q)
-        _hold(carriers, q)
-        step = rz / _dot(p, q)
+    while count < most and rz > (tolerance * scale) ** 2:
+        apply(s, p, q)
+        curvature = dot(p, q)
+        if not curvature > 0.0:
+            break
+        step = rz / curvature
         for n in range(r.shape[0]):
             for i in range(3):
-                v[n, i] += step * p[n, i]
+                u[n, i] += step * p[n, i]
                 r[n, i] -= step * q[n, i]
-        _precondition(inverse, r, z)
-        new = _dot(r, z)
+        precondition(s, r, z)
+        new = dot(r, z)
+        turn = new / rz
         for n in range(r.shape[0]):
             for i in range(3):
-                p[n, i] = z[n, i] + new / rz * p[n, i]
+                p[n, i] = z[n, i] + turn * p[n, i]
         rz = new
         count += 1
-    return count, np.sqrt(rz / goal)
+    return count, (sqrt(rz) / scale if scale > 0.0 else 0.0)

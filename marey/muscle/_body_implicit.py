@@ -1,0 +1,156 @@
+"""One implicit step of a soft body: assemble, solve, put momentum right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.muscle._assembly import diagonal_places
+from marey.muscle._solver import FREE, System, no_muscles
+
+if TYPE_CHECKING:
+    from marey.muscle._body import SoftBody
+    from marey.muscle._contact_kernels import GroundArrays
+
+MAX_CONTACT_PASSES: Final = 3  # solves of one step until no node is pulled by the ground
+
+
+@dataclass(slots=True, eq=False)
+class Solution:
+    """What a solve gave."""
+
+    positions: FloatArray
+    velocities: FloatArray
+    iterations: int
+    residual: float
+
+
+class Implicit:
+    """Arrays that steps share, so that none is made anew."""
+
+    def __init__(self, body: SoftBody) -> None:
+        blocks = body.elastic.blocks
+        count, rows = len(body.masses), len(body.masses) + body.bones.num_rows
+        muscles = no_muscles() if body.muscles is None else body.muscles.arrays
+        points, segments = len(muscles.points), len(muscles.rest)
+        self.places = diagonal_places(blocks.starts, blocks.columns)
+        self.system = System(
+            blocks.starts, blocks.columns, blocks.values, body.elastic.rises, np.zeros(count), body.carriers,
+            np.zeros((count, 3, 3)), body.bones.arrays, muscles, np.zeros((segments, 3, 3)), np.zeros((2, points, 3)),
+            np.zeros((2, count, 3)),
+        )  # fmt: skip
+        self.point_forces = np.zeros((points, 3))
+        self.scratch = np.zeros((4, rows, 3))
+        self.active = np.zeros(count, dtype=np.int64)
+        self.loads = np.zeros(count)
+        self.contact = np.zeros((count, 3, 3))
+
+    def solve(self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray) -> Solution:
+        """New positions and velocities after ``h`` [s] under ``load`` (V, 3) [N]; the body is not changed."""
+        x, v = body.positions, body.velocities
+        forces = body.elastic.assemble(x, exact=False)
+        self._scale(body, h)
+        muscle = self._muscles(x, v, h, alphas)
+        rhs = body.masses[:, None] * v + h * (forces + load) + muscle
+        unknowns = body.bones.start(v)
+        solution = self._passes(body, h, rhs, unknowns, self._size(body, h, load, muscle))
+        new, count, residual = solution
+        self._settle(body, h, load, muscle, new)
+        return Solution(body.bones.carry(x, new, h), new, count, residual)
+
+    def _scale(self, body: SoftBody, h: float) -> None:
+        mass_rate, stiffness_time = body.damping
+        factor = h * h + h * stiffness_time
+        values = self.system.values
+        values *= factor
+        for i in range(3):
+            values[self.places, i, i] += (1.0 + h * mass_rate) * body.masses
+        np.multiply(factor, body.elastic.rise_stiffness, out=self.system.weights)
+        body.bones.weigh(h)
+
+    def _muscles(self, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> FloatArray:
+        """Impulse of the splines (V, 3) [N s] on the right of a system for new velocities."""
+        from marey.muscle._transfer_kernels import apply_muscles, muscle_state, scatter
+
+        out = np.zeros_like(x)
+        s = self.system
+        if len(s.blocks):
+            muscle_state(s.muscles, x, v, alphas, h, self.point_forces, s.blocks)
+            scatter(s.muscles, h * self.point_forces, out)
+            apply_muscles(s.muscles, s.blocks, v, out, s.work)
+        return out
+
+    def _size(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray) -> float:
+        """Size of what drives the step, in the norm of masses: residuals are held against it."""
+        drive = body.masses[:, None] * body.velocities + h * load + muscle
+        return float(np.sqrt(np.sum(drive**2 / body.masses[:, None])))
+
+    def _passes(
+        self, body: SoftBody, h: float, rhs: FloatArray, unknowns: FloatArray, size: float
+    ) -> tuple[FloatArray, int, float]:
+        ground = body.ground
+        if ground is None:
+            return self._once(body, rhs, unknowns, size)
+        from marey.muscle._contact_kernels import settle_contacts, start_contacts
+
+        x, v = body.positions, body.velocities
+        base = self.system.values[self.places]
+        start_contacts(x, v, h, ground, self.active)
+        new, total, residual = v, 0, 0.0
+        for _ in range(MAX_CONTACT_PASSES):
+            push = self._touch(body, h, ground, new, base)
+            new, count, residual = self._once(body, rhs + push, unknowns, size)
+            total += count
+            if settle_contacts(x, new, h, ground, self.active, self.loads) == 0:
+                break
+        return new, total, residual
+
+    def _touch(self, body: SoftBody, h: float, ground: GroundArrays, guess: FloatArray, base: FloatArray) -> FloatArray:
+        """Add the contact to the diagonal; its impulse (V, 3) [N s] on the right."""
+        from marey.muscle._contact_kernels import contact_terms
+
+        forces, blocks = np.zeros_like(body.positions), self.contact
+        blocks[:] = 0.0
+        state = (body.positions, body.velocities, body.masses, h)
+        contact_terms(*state, ground, self.active, self.loads, guess, forces, blocks)
+        self.system.values[self.places] = base + blocks
+        return h * forces + np.einsum("vij,vj->vi", blocks, body.velocities)
+
+    def _once(
+        self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, size: float
+    ) -> tuple[FloatArray, int, float]:
+        from marey.muscle._solver_kernels import conjugate_gradients, contract, expand, invert_diagonal
+
+        s = self.system
+        invert_diagonal(s, self.places)
+        body.bones.prepare(s)
+        right = np.empty_like(unknowns)
+        contract(s.carriers, s.bones, rhs, right)
+        body.bones.push(right)
+        most = 50 + 10 * len(unknowns)
+        count, residual = conjugate_gradients(s, right, size, unknowns, self.scratch, body.tolerance, most)
+        new = np.empty_like(rhs)
+        expand(s.bones, unknowns, new)
+        return new, count, residual
+
+    def _settle(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray, new: FloatArray) -> None:
+        """Momentum of parts that nothing holds or touches."""
+        from marey.muscle._body_kernels import settle_momentum
+        from marey.muscle._transfer_kernels import apply_muscles
+
+        stuck = body.carriers != FREE
+        if body.ground is not None:
+            stuck = stuck | (self.active != 0)
+        loose = np.bincount(body.parts, weights=stuck) == 0
+        if not loose.any():
+            return
+        impulse = h * load
+        if len(self.system.blocks):
+            held = np.zeros_like(impulse)
+            apply_muscles(self.system.muscles, self.system.blocks, new, held, self.system.work)
+            impulse = impulse + muscle - held
+        decay = 1.0 / (1.0 + h * body.damping[0])
+        settle_momentum(body.parts, loose, body.masses, body.positions, body.velocities, impulse, decay, new)

@@ -1,0 +1,81 @@
+"""Compiled pieces of a step beside its linear solve: momentum of parts that nothing holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, kernel
+from marey.muscle._mesh import IndexArray
+
+FLAT = 1e-12  # [-] determinant of an inertia over its trace cubed: below, the part is a line and keeps its turn
+
+
+@kernel
+def settle_momentum(
+    parts: IndexArray, loose: BoolArray, m: FloatArray, x: FloatArray, before: FloatArray, impulse: FloatArray,
+    decay: float, v: FloatArray,
+) -> None:  # fmt: skip
+    r"""Give every loose part the momentum that impulses leave it, by a rigid change of its velocities.
+
+    The positions move along the new velocities, so that :math:`\sum m\,x \times v` is the same before and after.
+
+    Args:
+        parts: (V,) number of the part of each node. loose: (P,) nothing holds the part.
+        m, x: masses (V,) and positions (V, 3) at the start. before: velocities there.
+        impulse: (V, 3) [N s] of all forces from outside. decay: factor of drag on momentum.
+        v: new velocities (V, 3), changed in place.
+    """
+    total = np.zeros((loose.shape[0], 10))
+    for n in range(m.shape[0]):
+        t = total[parts[n]]
+        t[0] += m[n]
+        for i in range(3):
+            t[1 + i] += m[n] * x[n, i]
+    for n in range(m.shape[0]):
+        _add_defect(total[parts[n]], m[n], x[n], before[n], impulse[n], decay, v[n])
+    inertia = _inertias(parts, total, m, x)
+    turn = np.zeros((loose.shape[0], 3))
+    for k in range(loose.shape[0]):
+        trace = inertia[k, 0, 0] + inertia[k, 1, 1] + inertia[k, 2, 2]
+        if loose[k] and np.linalg.det(inertia[k]) > FLAT * trace**3:
+            turn[k] = np.linalg.solve(inertia[k], total[k, 7:10])
+    for n in range(m.shape[0]):
+        k = parts[n]
+        if loose[k]:
+            t, w = total[k], turn[k]
+            a0, a1, a2 = x[n, 0] - t[1] / t[0], x[n, 1] - t[2] / t[0], x[n, 2] - t[3] / t[0]
+            v[n, 0] += t[4] / t[0] + w[1] * a2 - w[2] * a1
+            v[n, 1] += t[5] / t[0] + w[2] * a0 - w[0] * a2
+            v[n, 2] += t[6] / t[0] + w[0] * a1 - w[1] * a0
+
+
+@kernel
+def _add_defect(
+    t: FloatArray, m: float, x: FloatArray, before: FloatArray, impulse: FloatArray, decay: float, v: FloatArray
+) -> None:
+    a0, a1, a2 = x[0] - t[1] / t[0], x[1] - t[2] / t[0], x[2] - t[3] / t[0]
+    d0 = decay * (m * before[0] + impulse[0]) - m * v[0]
+    d1 = decay * (m * before[1] + impulse[1]) - m * v[1]
+    d2 = decay * (m * before[2] + impulse[2]) - m * v[2]
+    t[4] += d0
+    t[5] += d1
+    t[6] += d2
+    t[7] += a1 * d2 - a2 * d1
+    t[8] += a2 * d0 - a0 * d2
+    t[9] += a0 * d1 - a1 * d0
+
+
+@kernel
+def _inertias(parts: IndexArray, total: FloatArray, m: FloatArray, x: FloatArray) -> FloatArray:
+    out = np.zeros((total.shape[0], 3, 3))
+    a = np.empty(3)
+    for n in range(m.shape[0]):
+        t, o = total[parts[n]], out[parts[n]]
+        for i in range(3):
+            a[i] = x[n, i] - t[1 + i] / t[0]
+        square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
+        for i in range(3):
+            o[i, i] += m[n] * square
+            for j in range(3):
+                o[i, j] -= m[n] * a[i] * a[j]
+    return out

@@ -1,0 +1,80 @@
+"""Steps of a soft body: one, or smaller ones where one would turn cells inside out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import ConvergenceError, FloatArray, InputError, frozen
+from marey.muscle._body_implicit import Implicit, Solution
+
+if TYPE_CHECKING:
+    from marey.muscle._body import SoftBody
+
+MAX_HALVINGS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """How a step went."""
+
+    iterations: int = 0  # of conjugate gradients, over all sub-steps
+    residual: float = 0.0  # [-] of the last solve, over what drives the step
+    inverted: int = 0  # cells turned inside out at the end
+    substeps: int = 0
+
+
+class Stepper:
+    """Moves one body; keeps what steps share."""
+
+    def __init__(self, body: SoftBody) -> None:
+        self.body = body
+        self.implicit = Implicit(body)
+        self.alphas = np.ones(len(self.implicit.system.blocks))
+        self.inverted = 0
+
+    def advance(self, dt: float, external: ArrayLike | None, activations: ArrayLike | None) -> StepReport:
+        """Step by ``dt`` [s] as a whole or in halves."""
+        if not (np.isfinite(dt) and dt > 0):
+            raise InputError(f"dt is {dt}", "A step takes a positive time [s]")
+        body = self.body
+        load = body.masses[:, None] * body.gravity
+        if external is not None:
+            load = load + frozen(external, len(body.masses), 3, name="external")
+        if activations is not None:
+            self.alphas = self._alphas(activations)
+        start = body.positions, body.velocities
+        try:
+            return self._over(dt, load, 0)
+        except ConvergenceError:
+            body.positions, body.velocities = start
+            raise
+
+    def _alphas(self, activations: ArrayLike) -> FloatArray:
+        if self.body.muscles is None:
+            raise InputError("activations are given, but the body has no muscles", "Pass muscles= to from_mesh")
+        return np.ascontiguousarray(self.body.muscles.alphas(activations))
+
+    def _over(self, h: float, load: FloatArray, level: int) -> StepReport:
+        body = self.body
+        found = self.implicit.solve(body, h, load, self.alphas)
+        inverted = self._inverted(found)
+        if inverted < 0 and level == MAX_HALVINGS:
+            raise ConvergenceError(f"a soft body exploded in a step of {h:.2e} s", body.report)
+        if level < MAX_HALVINGS and (inverted < 0 or inverted > self.inverted):
+            first = self._over(h / 2, load, level + 1)
+            second = self._over(h / 2, load, level + 1)
+            iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
+            return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
+        self.inverted = inverted
+        body.positions, body.velocities = found.positions, found.velocities
+        return StepReport(found.iterations, found.residual, inverted, 1)
+
+    def _inverted(self, found: Solution) -> int:
+        """Cells inside out, or -1 where numbers are none."""
+        if not np.isfinite(found.velocities).all():
+            return -1
+        return self.body.elastic.inverted(found.positions)
