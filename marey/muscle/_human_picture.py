@@ -1,0 +1,102 @@
+"""Pictures of a body whose muscles glow as they pull."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.muscle._human import MuscleTrack
+from marey.muscle._human_muscles import MusclePath
+from marey.picture import (
+    Ground,
+    Image,
+    Margins,
+    Marks,
+    Palette,
+    Scene,
+    Solids,
+    body_solids,
+    ground_level,
+    lamp_for,
+    main_heading,
+    render,
+    save_image,
+    srgb,
+    view_direction,
+)
+from marey.picture import frame_balls as camera_on
+
+AT_REST: Final = srgb("#7f8fa6")
+AT_WORK: Final = srgb("#d7301f")
+BONES: Final = Palette(srgb("#ece5d3"), srgb("#ece5d3"), srgb("#ece5d3"), srgb("#ece5d3"))
+BONE_SHARE: Final = 0.3  # [-] how thin the figure under its muscles is
+RADIUS_PER_ROOT_N: Final = 0.00042  # [m/sqrt(N)] thickness of a belly
+PIECES: Final = 7  # of a spindle
+GAP_M: Final = 0.65  # [m] between figures set side by side
+
+
+def activation_colours(activations: FloatArray) -> FloatArray:
+    """Linear RGB ``(..., 3)`` of activations: grey blue at rest, red at full work."""
+    share = np.clip(np.asarray(activations, dtype=np.float64), 0.0, 1.0)[..., None] ** 0.7
+    return AT_REST + share * (AT_WORK - AT_REST)
+
+
+def muscle_solids(track: MuscleTrack, frame: int) -> Solids:
+    """Spindles along the muscles at one frame, thick where short, coloured by activation."""
+    if not -len(track.activations) <= frame < len(track.activations):
+        raise InputError(f"frame {frame} of {len(track.activations)}", "Give a frame of the track")
+    colours = activation_colours(track.activations[frame])
+    longest = track.geometry.lengths.max(axis=0)
+    lines = zip(track.muscles, track.geometry.points, colours, longest, track.geometry.lengths[frame], strict=True)
+    return Solids.join(
+        [_spindle(muscle, points[frame], colour, long / now) for muscle, points, colour, long, now in lines]
+    )
+
+
+def muscle_strip(
+    track: MuscleTrack, path: str | Path | None = None, *, count: int = 7, width: int = 1600, height: int = 560
+) -> Image:
+    """Draw figures with their muscles side by side, evenly in time: ``(H, W, 3)``; written if a path is given."""
+    frames = np.linspace(0, len(track.activations) - 1, max(1, count)).round().astype(np.int64)
+    image = render(_scene(track, [int(frame) for frame in frames], (width, height)), (width, height))
+    if path is not None:
+        save_image(image, path)
+    return image
+
+
+def _scene(track: MuscleTrack, frames: Sequence[int], size: tuple[int, int]) -> Scene:
+    heading = main_heading(track.motion)
+    along = np.array([np.sin(heading), 0.0, np.cos(heading)])
+    floor = ground_level(track.motion, track.motion.contacts)
+    parts = list[Solids]()
+    for i, frame in enumerate(frames):
+        root = track.motion.root_positions[frame]
+        move = i * GAP_M * along - np.array([root[0], floor, root[2]])
+        figure = body_solids(track.motion, np.array([frame]), BONES)[0]
+        thin = replace(figure, start_radii=BONE_SHARE * figure.start_radii, end_radii=BONE_SHARE * figure.end_radii)
+        parts += [thin.moved(move), muscle_solids(track, frame).moved(move)]
+    solids = Solids.join(parts)
+    look = view_direction(heading, turn_rad=np.deg2rad(12.0), elevation_rad=np.deg2rad(8.0))
+    places = np.concatenate([solids.starts, solids.ends])
+    radii = np.concatenate([solids.start_radii, solids.end_radii])
+    margins = Margins(0.02 * size[0], 0.05 * size[1], 0.08 * size[1])
+    camera = camera_on(places, radii, look, size, fov_rad=np.deg2rad(14.0), margins=margins)
+    line = np.stack([np.zeros(2), ((len(frames) - 1) * GAP_M * along)[[0, 2]]])
+    return Scene(camera, solids, Marks.none(), Ground(0.0, focus=line, fade_m=(0.6, 2.5)), lamp_for(look))
+
+
+def _spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> Solids:
+    """A muscle as pieces of a spindle along its line ``(P, 3)``."""
+    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    s: FloatArray = np.zeros(len(line))
+    s[1:] = np.cumsum(steps)
+    cuts = np.unique(np.concatenate([np.linspace(0.0, s[-1], PIECES + 1), s]))
+    places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
+    belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * shortened)
+    radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
+    return Solids(places[:-1], places[1:], radii[:-1], radii[1:], np.tile(colour, (len(places) - 1, 1)))

@@ -1,0 +1,195 @@
+"""Muscles over a whole body: moment arms, sharing of torques, what a jump needs."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import marey
+from marey.base import InputError, UnknownNameError
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.muscle import (
+    MusclePath,
+    activate,
+    governed_axes,
+    human_muscles,
+    muscle_geometry,
+    muscle_solids,
+    muscle_strip,
+)
+from marey.skeleton import HUMAN, human
+
+HANGING = {("left_shoulder", 2): -75.0, ("right_shoulder", 2): 75.0}
+
+
+def posed(turns: dict[tuple[str, int], np.ndarray | float], frames: int = 1, rate_hz: float = 60.0) -> Motion:
+    """A figure whose joints are turned by degrees about axes of their own."""
+    vectors = np.zeros((frames, HUMAN.num_joints, 3))
+    for (joint, axis), degrees in {**HANGING, **turns}.items():
+        vectors[:, HUMAN.names.index(joint), axis] += np.deg2rad(degrees)
+    return Motion(HUMAN, rate_hz, np.tile([0.0, 0.965, 0.0], (frames, 1)), SO3.exp(vectors))
+
+
+@pytest.fixture(scope="module")
+def squat() -> Motion:
+    """Stand, sink to deep knees, rise: feet stay under the hips."""
+    t = np.linspace(0.0, 2.0, 121)
+    bend = 25.0 * (1.0 - np.cos(np.pi * t))
+    legs: dict[tuple[str, int], np.ndarray] = {("pelvis", 0): 0.5 * bend}
+    for side in ("left", "right"):
+        legs |= {(f"{side}_hip", 0): -1.5 * bend, (f"{side}_knee", 0): 1.8 * bend, (f"{side}_ankle", 0): -0.8 * bend}
+    motion = posed(legs, len(t))
+    drop = (
+        motion.joint_positions()[:, HUMAN.names.index("left_ankle")]
+        - motion[0].joint_positions()[HUMAN.names.index("left_ankle")]
+    )
+    return replace(motion, root_positions=motion.root_positions - drop)
+
+
+def test_moment_arms_are_slopes_of_the_length():
+    rng = np.random.default_rng(4)
+    muscles, axes = human_muscles(), governed_axes(HUMAN)
+    base = SO3.exp(0.5 * rng.standard_normal((1, HUMAN.num_joints, 3)))
+    arms = muscle_geometry(Motion(HUMAN, 60.0, np.zeros((1, 3)), base), muscles, axes).arms[0]
+    h = 1e-6
+    for a, (joint, axis) in enumerate(axes):
+        turn = np.zeros((2, HUMAN.num_joints, 3))
+        turn[:, HUMAN.names.index(joint), axis] = (-h, h)
+        moved = Motion(HUMAN, 60.0, np.zeros((2, 3)), SO3(np.repeat(base.wxyz, 2, axis=0)) @ SO3.exp(turn))
+        lengths = muscle_geometry(moved, muscles, ()).lengths
+        np.testing.assert_allclose(arms[:, a], -(lengths[1] - lengths[0]) / (2 * h), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("muscle", "joint", "axis", "degrees", "sign"),
+    [
+        ("left_vasti", "left_knee", 0, (0, 130), -1),
+        ("left_medial_hamstrings", "left_knee", 0, (0, 130), 1),
+        ("left_gluteus_maximus", "left_hip", 0, (-110, 20), 1),
+        ("left_iliopsoas", "left_hip", 0, (-110, 20), -1),
+        ("left_soleus", "left_ankle", 0, (-25, 45), 1),
+        ("left_tibialis_anterior", "left_ankle", 0, (-25, 45), -1),
+        ("left_biceps_brachii", "left_elbow", 1, (-140, 0), -1),
+        ("right_biceps_brachii", "right_elbow", 1, (0, 140), 1),
+        ("left_triceps_short", "left_elbow", 1, (-140, 0), 1),
+        ("left_erector_spinae", "spine1", 0, (-20, 40), -1),
+    ],
+)
+def test_a_muscle_turns_its_joint_one_way_over_the_whole_range(muscle, joint, axis, degrees, sign):
+    sweep = np.linspace(*degrees, 30)
+    lines = [line for line in human_muscles() if line.name == muscle]
+    arms = muscle_geometry(posed({(joint, axis): sweep}, 30), lines, [(joint, axis)]).arms[:, 0, 0]
+    assert (sign * arms > 0.004).all()
+    assert np.abs(arms).max() < 0.095
+
+
+def test_sides_are_mirror_images():
+    rng = np.random.default_rng(7)
+    clip = Motion(HUMAN, 60.0, np.zeros((3, 3)), SO3.exp(0.3 * rng.standard_normal((3, HUMAN.num_joints, 3))))
+    muscles = human_muscles()
+    there = muscle_geometry(clip, muscles, ()).lengths
+    back = muscle_geometry(marey.motion.mirror(clip), muscles, ()).lengths
+    half = len(muscles) // 2
+    np.testing.assert_allclose(back, np.concatenate([there[:, half:], there[:, :half]], axis=1), atol=1e-9)
+
+
+def test_sharing_is_the_best_that_a_general_solver_finds():
+    from marey.muscle._human_sharing_kernels import share_torques
+
+    rng = np.random.default_rng(2)
+    B, b = rng.standard_normal((4, 6, 15)), 2.0 * rng.standard_normal((4, 6))
+    for power in (2.0, 3.0):
+        ours, left = share_torques(B, b, 10.0, power, 0.1)
+        assert left.max() < 1e-6
+        for f in range(4):
+            cost = lambda a: (a**power).sum() / power + 5.0 * ((B[f] @ a - b[f]) ** 2).sum()  # noqa: B023, E731
+            best = minimize(cost, np.full(15, 0.5), bounds=[(0, 1)] * 15, method="L-BFGS-B", options={"ftol": 1e-14})
+            assert cost(ours[f]) <= best.fun + 1e-8
+            assert ours[f].min() >= 0.0 and ours[f].max() <= 1.0
+
+
+def test_muscles_and_reserves_add_up_to_the_torques(squat):
+    track = activate(squat)
+    total = np.einsum("fma,fm->fa", track.geometry.arms, track.forces) + track.reserves
+    np.testing.assert_allclose(total, track.torques, atol=1e-9)
+    assert track.given > 0.85
+
+
+def test_a_deep_squat_needs_the_vasti_and_standing_does_not(squat):
+    track = activate(squat)
+    deep, stand = len(track.times) // 2, 0
+    for side in ("left", "right"):
+        assert track.of(f"{side}_vasti")[deep] > 0.15
+        assert track.of(f"{side}_vasti")[deep] > 4.0 * track.of(f"{side}_vasti")[stand]
+    assert {name.split("_", 1)[1] for name, _ in track.busiest(6)} & {"vasti", "gluteus_maximus", "soleus"}
+
+
+def test_each_criterion_wins_by_its_own_measure(squat):
+    squares, cubes = activate(squat), activate(squat, power=3.0)
+    assert (cubes.activations**3).sum() < (squares.activations**3).sum()
+    assert (squares.activations**2).sum() < (cubes.activations**2).sum()
+    assert (cubes.activations > 0.01).mean() > (squares.activations > 0.01).mean()  # endurance spreads the work
+
+
+def test_stretched_fibres_pull_at_rest_when_asked(squat):
+    track = activate(squat, passive=True)
+    deep = len(track.times) // 2
+    resting = track.forces[deep] - activate(squat).forces[deep]
+    assert track.forces.min() >= 0.0
+    assert resting[track.names.index("left_vasti")] != 0.0
+
+
+def test_a_taller_body_has_longer_muscles():
+    small, large = human_muscles(human(1.5)), human_muscles(human(1.8))
+    for a, b in zip(small, large, strict=True):
+        np.testing.assert_allclose(b.offsets, 1.2 * a.offsets, atol=1e-12)
+        assert b.largest_force_n == pytest.approx(1.44 * a.largest_force_n)
+
+
+def test_a_table_and_a_picture_are_written(squat, tmp_path):
+    track = activate(squat)
+    with track.save(tmp_path / "muscles.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.reader(stream))
+    assert rows[0][:2] == ["time_s", "left_gluteus_maximus.activation"]
+    assert len(rows) == 1 + len(track.times) and len(rows[1]) == 1 + 3 * len(track.muscles)
+    glow = muscle_solids(track, 60).colours[:, 0].max() - muscle_solids(track, 0).colours[:, 0].max()
+    assert glow > 0.05  # red is where the work is
+    image = muscle_strip(track, tmp_path / "muscles.png", count=3, width=300, height=160)
+    assert image.shape == (160, 300, 3) and (tmp_path / "muscles.png").stat().st_size > 1000
+
+
+def test_bad_input_is_refused_with_its_name(squat):
+    with pytest.raises(InputError, match="power"):
+        activate(squat, power=1.0)
+    with pytest.raises(InputError, match="no muscles"):
+        activate(squat, muscles=[])
+    with pytest.raises(InputError, match="frames"):
+        activate(squat[:2])
+    with pytest.raises(UnknownNameError, match="knee_of_a_horse"):
+        activate(squat, muscles=[MusclePath("m", ("pelvis", "knee_of_a_horse"), np.zeros((2, 3)), 1.0, 0.1)])
+    with pytest.raises(InputError, match="origin and an insertion"):
+        MusclePath("m", ("pelvis",), np.zeros((1, 3)), 1.0, 0.1)
+    with pytest.raises(InputError, match="largest_force_n"):
+        MusclePath("m", ("pelvis", "spine1"), np.zeros((2, 3)), np.nan, 0.1)
+    with pytest.raises(InputError, match="frame 500"):
+        muscle_solids(activate(squat), 500)
+
+
+@pytest.mark.mocap
+def test_a_captured_jump_pushes_off_with_the_legs_and_flies_at_rest(mocap):
+    track = activate(marey.load(mocap / "cmu-bvh" / "16_01.bvh"))
+    legs = [
+        track.names.index(f"{side}_{name}")
+        for side in ("left", "right")
+        for name in ("vasti", "gluteus_maximus", "soleus")
+    ]
+    work = track.activations[:, legs].mean(axis=1)
+    push, flight = int(work.argmax()), int(track.motion.root_positions[:, 1].argmax())
+    assert 0 < (flight - push) / track.motion.rate_hz < 0.7
+    assert work[flight] < 0.25 * work[push]
+    assert track.given > 0.8
