@@ -73,14 +73,13 @@ class Implicit:
 
     def _muscles(self, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> FloatArray:
         """Impulse of the splines (V, 3) [N s] on the right of a system for new velocities."""
-        from marey.muscle._transfer_kernels import apply_muscles, muscle_state, scatter
+        from marey.muscle._transfer_kernels import muscle_state, scatter
 
         out = np.zeros_like(x)
         s = self.system
         if len(s.blocks):
             muscle_state(s.muscles, x, v, alphas, h, self.point_forces, s.blocks)
             scatter(s.muscles, h * self.point_forces, out)
-            apply_muscles(s.muscles, s.blocks, v, out, s.work)
         return out
 
     def _size(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray) -> float:
@@ -117,7 +116,7 @@ class Implicit:
         state = (body.positions, body.velocities, body.masses, h)
         contact_terms(*state, ground, self.active, self.loads, guess, forces, blocks)
         self.system.values[self.places] = base + blocks
-        return h * forces + np.einsum("vij,vj->vi", blocks, body.velocities)
+        return h * forces
 
     def _once(
         self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, size: float
