@@ -7,6 +7,7 @@ from marey.muscle._body_step import StepReport
 from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
 from marey.muscle._embedding import Embedding
+from marey.muscle._hill import HillCurves, follow_excitation
 from marey.muscle._human import MuscleTrack, activate
 from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
 from marey.muscle._human_picture import activation_colours, muscle_solids, muscle_strip
@@ -15,38 +16,52 @@ from marey.muscle._muscles import Muscles
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
 from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
+from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Programme, Wave
+from marey.muscle._programmes_files import load_programmes, programme_from
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._springs import Lattice
 
 __all__ = [
     "ActivationSpline",
     "Blocks",
+    "Constant",
     "ControlProblem",
     "ControlResult",
+    "Cosine",
     "Embedding",
+    "Function",
     "Goal",
     "Gradient",
     "Ground",
+    "HillCurves",
+    "Impulse",
+    "Keyframed",
     "Lattice",
     "MassSpringSystem",
     "MuscleGeometry",
     "MusclePath",
     "MuscleTrack",
     "Muscles",
+    "Plan",
+    "Programme",
     "SoftBody",
     "StepReport",
     "System",
     "TetMesh",
+    "Wave",
     "activate",
     "activation_colours",
     "adjoint_gradient",
+    "follow_excitation",
     "governed_axes",
     "human_muscles",
+    "load_programmes",
     "muscle_geometry",
     "muscle_solids",
     "muscle_strip",
     "network",
     "particle",
+    "programme_from",
     "simulate_controls",
     "solve_control",
     "spring_pair",

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, frozen
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
+Sparse = Any  # a sparse array of scipy, which has no types
 INSIDE: Final = 1e-10  # [-] a weight this far below zero is on a face
 _NEWTON: Final = 8  # steps to invert a cube's map: an affine cube takes one
 _NEAR: Final = 24  # cubes and squares that are tried for a point, nearest centres first
@@ -48,17 +46,21 @@ class Embedding:
         _check_outside(outside, np.linalg.norm(np.ptp(corners, axis=1), axis=1) / np.sqrt(3.0))
         return cls(chosen, cells[chosen].astype(np.int64), weights, outside, len(nodes))
 
+    @property
+    def starts(self) -> IntArray:
+        """Where the entries of each point begin, in one row of all ``(N + 1,)``."""
+        return np.arange(0, self.nodes.size + 1, int(self.nodes.shape[1]), dtype=np.int64)
+
     def __call__(self, x: FloatArray) -> FloatArray:
         """Points ``(N, 3)`` of a deformed body ``(V, 3)``; also velocities of velocities."""
         return np.einsum("nk,nkc->nc", self.weights, x[self.nodes])
 
-    def matrix(self) -> csr_array:
+    def matrix(self) -> Sparse:
         """The sparse W ``(N, V)``."""
-        from scipy.sparse import csr_array
+        from marey.muscle._muscles_scipy import sparse
 
-        count, k = self.nodes.shape
-        starts = np.arange(count + 1) * k
-        return csr_array((self.weights.ravel(), self.nodes.ravel(), starts), shape=(count, self.num_nodes))
+        shape = len(self.nodes), self.num_nodes
+        return sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
 
 
 def is_flat(nodes: FloatArray) -> bool:
@@ -89,7 +91,7 @@ def _barycentric_maps(nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[Fl
     corners = nodes[cells]
     edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
     inverse = np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)
-    return inverse, corners[:, 0]
+    return inverse.astype(np.float64), corners[:, 0]
 
 
 def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.integer], weights: FloatArray) -> int:
@@ -99,7 +101,7 @@ def _nearest_simplex(point: FloatArray, nodes: FloatArray, cells: NDArray[np.int
 
 
 def _in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
-    from scipy.spatial import KDTree
+    from marey.muscle._muscles_scipy import KDTree
 
     corners = nodes[cells]
     signs = _corner_signs(corners)
@@ -133,17 +135,17 @@ def _shape(local: FloatArray, signs: FloatArray) -> FloatArray:
 
 def _box_coordinates(point: FloatArray, corners: FloatArray, signs: FloatArray) -> FloatArray:
     """Local coordinates from -1 to 1 of a point in several boxes, by Newton's method."""
-    d = signs.shape[2]
-    local = np.zeros((len(corners), d))
+    d = int(signs.shape[2])
+    local: FloatArray = np.zeros((len(corners), d))
     for _ in range(_NEWTON):
-        factors = 0.5 * (1.0 + signs * local[:, None, :])
+        factors: FloatArray = 0.5 * (1.0 + signs * local[:, None, :])
         slopes = np.empty_like(signs)
         for c in range(d):
             slopes[..., c] = 0.5 * signs[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
         residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), corners[..., :d])
         jacobian = np.einsum("bkc,bkd->bcd", corners[..., :d], slopes)
-        step = np.linalg.solve(jacobian, residual[..., None])[..., 0]
-        local += np.clip(step, -4.0, 4.0)
+        step: FloatArray = np.linalg.solve(jacobian, residual[..., None])[..., 0]
+        local = local + np.clip(step, -4.0, 4.0)
         if np.abs(step).max() < INSIDE:
             break
     return local

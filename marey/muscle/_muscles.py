@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.muscle._embedding import Embedding
+from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
+from marey.muscle._embedding import Embedding, Sparse
 from marey.muscle._muscles_setup import Compiled, compiled, lumped_masses
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._transfer import TRANSFERS
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from marey.muscle._transfer_kernels import MuscleArrays
+
+EXPLICIT_STEP = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
 
 
 class Mesh(Protocol):
@@ -96,6 +97,34 @@ class Muscles:
         starts = ends[first] - self.arrays.rest[first]
         return ends - 0.5 * self.arrays.rest - np.repeat(starts, self.segment_counts)
 
+    @property
+    def largest_step(self) -> float:
+        r"""Longest stable explicit step [s], :math:`0.828\,\tau` with the least :math:`\tau = \sqrt{\mu/k}`.
+
+        A uniform chain of many segments needs about half of it.
+        """
+        m = self.region_masses
+        a, b = m[self.arrays.segments[:, 0]], m[self.arrays.segments[:, 1]]
+        return float(EXPLICIT_STEP * np.sqrt(np.min(a * b / (a + b) / self.arrays.stiffness)))
+
+    @property
+    def region_masses(self) -> FloatArray:
+        """Mass that each point moves ``(N,)`` [kg]."""
+        sums = np.add.reduceat(self.masses[self.arrays.nodes], self.arrays.starts[:-1])
+        return np.asarray(sums)
+
+    def check_explicit(self, dt: float) -> bool:
+        """Whether an explicit step of dt [s] is stable; warns where it is not."""
+        if dt <= self.largest_step:
+            return True
+        warnings.warn(
+            f"an explicit step of {dt:.3g} s is longer than {self.largest_step:.3g} s (0.828 tau), where the stiffest "
+            f"spline is stable: take {int(np.ceil(dt / self.largest_step))} sub-steps or an implicit step",
+            MareyWarning,
+            stacklevel=3,
+        )
+        return False
+
     def alphas(self, activations: ArrayLike | Mapping[str, float] | None = None) -> FloatArray:
         r"""Contraction of each segment ``(S,)`` of activations of splines: :math:`\alpha = 1 - a(1 - \alpha_{min})`.
 
@@ -109,7 +138,7 @@ class Muscles:
         if activations is None:
             return np.ones(self.num_segments)
         if isinstance(activations, Mapping):
-            activations = self._by_name(cast(Mapping[str, float], activations))
+            activations = self._by_name(activations)
         values = frozen(activations, name="activations").ravel()
         if len(values) == self.num_splines:
             _check_range(values, 1.0, "activation of spline")
@@ -182,19 +211,19 @@ class Muscles:
 
         return spring_energy(self, x, self.alphas(alpha))
 
-    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> csr_array:
+    def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> Sparse:
         """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
         from marey.muscle._muscles_derivatives import stiffness_matrix
 
         return stiffness_matrix(self, x, self.alphas(alpha))
 
-    def damping_matrix(self, x: FloatArray) -> csr_array:
+    def damping_matrix(self, x: FloatArray) -> Sparse:
         """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
         from marey.muscle._muscles_derivatives import damping_matrix
 
         return damping_matrix(self, x)
 
-    def by_alpha(self, x: FloatArray) -> csr_array:
+    def by_alpha(self, x: FloatArray) -> Sparse:
         """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
         from marey.muscle._muscles_derivatives import by_alpha
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.base import FloatArray
+from marey.muscle._embedding import Sparse
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from marey.muscle._muscles import Muscles
 
 
@@ -33,24 +32,24 @@ def spring_energy(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> float:
     return float(0.5 * np.sum(muscles.arrays.stiffness * (lengths - alpha * muscles.arrays.rest) ** 2))
 
 
-def transfer_matrix(muscles: Muscles, x: FloatArray) -> csr_array:
+def transfer_matrix(muscles: Muscles, x: FloatArray) -> Sparse:
     """The transfer as a matrix ``(3V, 3N)``: of unit forces at points."""
-    from scipy.sparse import csr_array, kron
+    from marey.muscle._muscles_scipy import sparse
 
     if muscles.transfer == "virtual_work":
-        return csr_array(kron(muscles.embedding.matrix().T, np.eye(3)))
+        return sparse.csr_array(sparse.kron(muscles.embedding.matrix().T, np.eye(3)))
     count = len(muscles.arrays.points)
     columns = np.zeros((3 * len(x), 3 * count))
     for i in range(3 * count):
         unit = np.zeros((count, 3))
         unit[i // 3, i % 3] = 1.0
         columns[:, i] = muscles.spread(unit, x).ravel()
-    return csr_array(columns)
+    return sparse.csr_array(columns)
 
 
-def _between(muscles: Muscles, blocks: FloatArray) -> csr_array:
+def _between(muscles: Muscles, blocks: FloatArray) -> Sparse:
     """Blocks of segments ``(S, 3, 3)`` as the matrix of a network of springs ``(3N, 3N)``."""
-    from scipy.sparse import bsr_array, csr_array
+    from marey.muscle._muscles_scipy import sparse
 
     pairs, count = muscles.arrays.segments, len(muscles.arrays.points)
     rows = np.concatenate([pairs[:, 0], pairs[:, 1], pairs[:, 0], pairs[:, 1]])
@@ -58,35 +57,35 @@ def _between(muscles: Muscles, blocks: FloatArray) -> csr_array:
     values = np.concatenate([blocks, blocks, -blocks, -blocks])
     order = np.argsort(rows, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-    return csr_array(bsr_array((values[order], columns[order], starts), shape=(3 * count, 3 * count)))
+    return sparse.csr_array(sparse.bsr_array((values[order], columns[order], starts), shape=(3 * count, 3 * count)))
 
 
-def stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> csr_array:
+def stiffness_matrix(muscles: Muscles, x: FloatArray, alpha: FloatArray) -> Sparse:
     """Minus the derivative of the forces by positions, at rest ``(3V, 3V)`` [N/m]."""
-    from scipy.sparse import csr_array, kron
+    from marey.muscle._muscles_scipy import sparse
 
     e, lengths = _directions(muscles, x)
     k, rest = muscles.arrays.stiffness, muscles.arrays.rest
     outer = e[:, :, None] * e[:, None, :]
     across = k * (1.0 - alpha * rest / lengths)
     blocks = (k - across)[:, None, None] * outer + across[:, None, None] * np.eye(3)
-    W = kron(muscles.embedding.matrix(), np.eye(3))
-    return csr_array(transfer_matrix(muscles, x) @ _between(muscles, blocks) @ W)
+    W = sparse.kron(muscles.embedding.matrix(), np.eye(3))
+    return sparse.csr_array(transfer_matrix(muscles, x) @ _between(muscles, blocks) @ W)
 
 
-def damping_matrix(muscles: Muscles, x: FloatArray) -> csr_array:
+def damping_matrix(muscles: Muscles, x: FloatArray) -> Sparse:
     """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
-    from scipy.sparse import csr_array
+    from marey.muscle._muscles_scipy import sparse
 
     e, _ = _directions(muscles, x)
     blocks = muscles.arrays.damping[:, None, None] * e[:, :, None] * e[:, None, :]
     T = transfer_matrix(muscles, x)
-    return csr_array(T @ _between(muscles, blocks) @ T.T)
+    return sparse.csr_array(T @ _between(muscles, blocks) @ T.T)
 
 
-def by_alpha(muscles: Muscles, x: FloatArray) -> csr_array:
+def by_alpha(muscles: Muscles, x: FloatArray) -> Sparse:
     r"""Derivative of the forces by each contraction ``(3V, S)`` [N]: :math:`+k l_0 e` at the far point of a segment."""
-    from scipy.sparse import csr_array
+    from marey.muscle._muscles_scipy import sparse
 
     e, _ = _directions(muscles, x)
     pull = (muscles.arrays.stiffness * muscles.arrays.rest)[:, None] * e
@@ -94,5 +93,5 @@ def by_alpha(muscles: Muscles, x: FloatArray) -> csr_array:
     rows = np.concatenate([(3 * pairs[:, [1]] + np.arange(3)).ravel(), (3 * pairs[:, [0]] + np.arange(3)).ravel()])
     columns = np.tile(np.repeat(np.arange(count), 3), 2)
     values = np.concatenate([pull.ravel(), -pull.ravel()])
-    G = csr_array((values, (rows, columns)), shape=(3 * len(muscles.arrays.points), count))
-    return csr_array(transfer_matrix(muscles, x) @ G)
+    G = sparse.csr_array((values, (rows, columns)), shape=(3 * len(muscles.arrays.points), count))
+    return sparse.csr_array(transfer_matrix(muscles, x) @ G)

@@ -55,7 +55,7 @@ def lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: 
     else:
         sizes = np.prod(np.ptp(corners, axis=1)[:, : 2 if is_flat(nodes) else 3], axis=1)
     parts = np.repeat(density_kg_m3 * sizes / cells.shape[1], cells.shape[1])
-    return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes))
+    return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes)).astype(np.float64)
 
 
 def _triangle_areas(edges: FloatArray) -> FloatArray:
@@ -131,8 +131,8 @@ def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray) -> Flo
 def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segments) -> MuscleArrays:
     from marey.muscle._transfer_kernels import MuscleArrays, refresh
 
-    count, k = bound.nodes.shape
-    cells = (np.arange(count + 1) * k, bound.nodes.ravel(), bound.weights.ravel())
+    count = len(bound.nodes)
+    cells = (bound.starts, bound.nodes.ravel(), bound.weights.ravel())
     starts, nodes, weights, turns = _operator(host, regions, cells)
     mix = mix_of(host.transfer, regions.matrix(host.masses))
     s = segments

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
-from marey.muscle._embedding import Embedding
+from marey.muscle._embedding import Embedding, Sparse
 from marey.muscle._spline import ActivationSpline
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 KINDS: Final = ("voronoi", "cell", "radius")
 LEAST_SPREAD: Final = 1e-6  # [-] smallest to largest moment of inertia: below, a region is a line and cannot turn
@@ -38,14 +35,14 @@ class Regions:
         """Nodes of the region of one point."""
         return self.nodes[self.starts[i] : self.starts[i + 1]]
 
-    def matrix(self, masses: FloatArray) -> csr_array:
+    def matrix(self, masses: FloatArray) -> Sparse:
         r"""The averages :math:`A_{ij} = m_j/M_i` ``(N, V)`` of Eq. 84; rows sum to one."""
-        from scipy.sparse import csr_array
+        from marey.muscle._muscles_scipy import sparse
 
         values = self.paint * masses[self.nodes]
         totals = np.add.reduceat(values, self.starts[:-1])
         values = values / np.repeat(totals, np.diff(self.starts))
-        return csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
+        return sparse.csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
 
     @classmethod
     def join(cls, sets: list[IntArray], paint: list[FloatArray]) -> Regions:
@@ -54,32 +51,33 @@ class Regions:
         return cls(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
 
 
-def edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> csr_array:
+def edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> Sparse:
     """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
-    from scipy.sparse import csr_array
+    from marey.muscle._muscles_scipy import sparse
 
     a, b = np.triu_indices(cells.shape[1], k=1)
     pairs = np.unique(np.sort(np.stack([cells[:, a].ravel(), cells[:, b].ravel()], axis=1), axis=1), axis=0)
     lengths = np.linalg.norm(nodes[pairs[:, 0]] - nodes[pairs[:, 1]], axis=1)
     rows, columns = np.concatenate([pairs.T, pairs.T[::-1]], axis=1)
-    return csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes),) * 2)
+    return sparse.csr_array((np.tile(np.maximum(lengths, 1e-300), 2), (rows, columns)), shape=(len(nodes),) * 2)
 
 
 def distances(
-    points: FloatArray, embedding: Embedding, nodes: FloatArray, graph: csr_array, *, metric: str, limit: float
+    points: FloatArray, embedding: Embedding, nodes: FloatArray, graph: Sparse, *, metric: str, limit: float
 ) -> FloatArray:
     """How far every node is from every point ``(N, V)`` [m], inside the body or straight; infinite beyond the limit."""
     if metric == "euclidean":
         straight = np.linalg.norm(points[:, None] - nodes[None], axis=2)
         return np.where(straight <= limit, straight, np.inf)
-    from scipy.sparse import block_array, csr_array
-    from scipy.sparse.csgraph import dijkstra
+    from marey.muscle._muscles_scipy import dijkstra, sparse
 
     count, k = embedding.nodes.shape
     reach = np.linalg.norm(nodes[embedding.nodes] - points[:, None], axis=2)
     rows = np.repeat(np.arange(count), k)
-    starts = csr_array((np.maximum(reach, 1e-300).ravel(), (rows, embedding.nodes.ravel())), shape=(count, len(nodes)))
-    whole = block_array([[graph, None], [starts, csr_array((count, count))]], format="csr")
+    starts = sparse.csr_array(
+        (np.maximum(reach, 1e-300).ravel(), (rows, embedding.nodes.ravel())), shape=(count, len(nodes))
+    )
+    whole = sparse.block_array([[graph, None], [starts, sparse.csr_array((count, count))]], format="csr")
     found = dijkstra(whole, directed=True, indices=len(nodes) + np.arange(count), limit=limit)
     return cast(FloatArray, found)[:, : len(nodes)]
 
@@ -89,7 +87,7 @@ class Flesh:
     """A body as regions see it."""
 
     nodes: FloatArray  # (V, 3) [m] at rest
-    graph: csr_array  # (V, V) [m] lengths of edges
+    graph: Sparse  # (V, V) [m] lengths of edges
 
 
 def regions_of(

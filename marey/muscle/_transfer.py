@@ -8,14 +8,12 @@ nodes of one cell. As ``pinv`` gives a region of n nodes n times the force, its 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray, InputError
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from marey.muscle._embedding import Sparse
 
 TRANSFERS: Final = ("conservative", "virtual_work", "transpose", "pinv", "gradient", "pcg")
 RANK_TOL: Final = 1e-10  # [-] eigenvalues below this part of the largest belong to points that share a region
@@ -23,7 +21,7 @@ GRADIENT_STEPS: Final = 200
 SOLVE_TOL: Final = 1e-11  # [-] of the right-hand side
 
 
-def averaging_gram(A: csr_array) -> FloatArray:
+def averaging_gram(A: Sparse) -> FloatArray:
     """The small matrix A A^T ``(N, N)``."""
     return np.asarray((A @ A.T).toarray())
 
@@ -74,7 +72,7 @@ def solve_pcg(gram: FloatArray, b: FloatArray) -> FloatArray:
     raise ConvergenceError("conjugate gradients did not settle: points share a region. Use 'pinv'", report=y)
 
 
-def mix_of(method: str, A: csr_array) -> FloatArray:
+def mix_of(method: str, A: Sparse) -> FloatArray:
     """How forces of points are mixed before the transpose spreads them ``(N, N)``; empty where they are not."""
     if method not in ("pinv", "gradient", "pcg"):
         return np.zeros((0, 0))
@@ -87,6 +85,6 @@ def mix_of(method: str, A: csr_array) -> FloatArray:
     return feasible @ solve_pcg(gram, feasible)
 
 
-def effective_counts(A: csr_array) -> FloatArray:
+def effective_counts(A: Sparse) -> FloatArray:
     r"""Effective number of nodes of each region, :math:`\nu_i = M_i^2/\sum m^2` ``(N,)``."""
     return 1.0 / np.asarray(A.multiply(A).sum(axis=1)).ravel()

@@ -1,0 +1,228 @@
+r"""Activation programmes: how splines contract over time. [Engell2012]_ §17, §20.3, §21.
+
+A programme gives the contraction of each segment at a time: 1 is passive, below contracts, above extends. With
+``unit="activation"`` it gives an activation from 0 to 1 instead, which ``alpha_min`` turns to a contraction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.muscle._muscles import Muscles
+
+UNITS: Final = ("alpha", "activation")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Programme(ABC):
+    """What a spline does over time."""
+
+    unit: str = "alpha"
+
+    @abstractmethod
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """Values ``(n,)`` of segments whose middles lie at arc lengths ``along_m`` ``(n,)`` [m]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant(Programme):
+    """The same all the time."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """The value, whenever."""
+        return np.full(len(along_m), self.value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Impulse(Programme):
+    """One value for a while, else another; again and again with ``every_s``."""
+
+    start_s: float
+    width_s: float
+    value: float
+    every_s: float | None = None
+    rest: float | None = None  # None: passive
+    ramp_s: float = 0.0  # how long it takes to come and to go, by a half cosine
+
+    def __post_init__(self) -> None:
+        _check(self, positive=("width_s", "every_s"), signed=("start_s",))
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """The value inside a pulse, the rest outside."""
+        passive = 1.0 if self.unit == "alpha" else 0.0
+        rest = passive if self.rest is None else self.rest
+        t = time_s - self.start_s
+        if self.every_s is not None and t >= 0.0:
+            t %= self.every_s
+        edge = max(self.ramp_s, 1e-12)
+        part = min(1.0, max(0.0, t / edge)) * min(1.0, max(0.0, (self.width_s - t) / edge))
+        smooth = 0.5 - 0.5 * np.cos(np.pi * part)
+        return np.full(len(along_m), rest + (self.value - rest) * smooth)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cosine(Programme):
+    r"""A wave in time: :math:`c + A\cos(2\pi f t + \varphi)`."""
+
+    amplitude: float
+    rate_hz: float
+    phase: float = 0.0  # [rad]
+    offset: float = 1.0
+    fade_s: float = 0.0  # grows to its full amplitude during this time
+
+    def __post_init__(self) -> None:
+        _check(self, signed=("amplitude", "phase", "offset"))
+        _check_trough(self, self.offset - abs(self.amplitude))
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """The same for all segments."""
+        value = _faded(self.amplitude, time_s, self.fade_s) * np.cos(2.0 * np.pi * self.rate_hz * time_s + self.phase)
+        return np.full(len(along_m), self.offset + value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wave(Programme):
+    r"""A wave that travels along the spline: :math:`c + A\cos(2\pi(f t - s/\lambda) + \varphi)`."""
+
+    amplitude: float
+    rate_hz: float
+    wavelength_m: float  # negative: it travels from the end to the start
+    phase: float = 0.0  # [rad]
+    offset: float = 1.0
+    fade_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self, signed=("amplitude", "wavelength_m", "phase", "offset"))
+        _check_trough(self, self.offset - abs(self.amplitude))
+        if self.wavelength_m == 0.0:
+            raise InputError("wavelength_m of a wave is 0", "Give the length of one wave on the spline")
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """Each segment later than the one before."""
+        angle = 2.0 * np.pi * (self.rate_hz * time_s - along_m / self.wavelength_m) + self.phase
+        return self.offset + _faded(self.amplitude, time_s, self.fade_s) * np.cos(angle)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keyframed(Programme):
+    """Values at times, smooth between them: the monotone cubic, so that nothing overshoots."""
+
+    times_s: FloatArray  # (K,) rising
+    values: FloatArray  # (K,)
+    every_s: float | None = None  # starts over
+
+    def __post_init__(self) -> None:
+        times = frozen(self.times_s, None, name="times_s")
+        values = frozen(self.values, len(times), name="values")
+        object.__setattr__(self, "times_s", times)
+        object.__setattr__(self, "values", values)
+        if len(times) == 0 or (np.diff(times) <= 0.0).any():
+            raise InputError("times of a programme do not rise", "Sort them, each once")
+        _check(self, positive=("every_s",))
+        _check_trough(self, float(values.min()))
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """Held before the first key and after the last."""
+        from marey.muscle._muscles_scipy import PchipInterpolator
+
+        t = time_s % self.every_s if self.every_s is not None else time_s
+        t = float(np.clip(t, self.times_s[0], self.times_s[-1]))
+        if len(self.times_s) == 1:
+            return np.full(len(along_m), self.values[0])
+        return np.full(len(along_m), float(PchipInterpolator(self.times_s, self.values)(t)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function(Programme):
+    """Any function of time [s] and arc lengths ``(n,)`` [m] that gives one value or one for each segment."""
+
+    function: Callable[[float, FloatArray], ArrayLike]
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """What the function says, checked."""
+        values = np.asarray(self.function(time_s, along_m), dtype=np.float64)
+        if values.shape not in ((), along_m.shape):
+            raise InputError(f"a programme gave shape {values.shape}", f"Give one value or {len(along_m)}")
+        if not np.isfinite(values).all() or (values < 0.0).any():
+            raise InputError(f"a programme gave {values} at {time_s:g} s", "Values are finite and not negative")
+        return np.array(np.broadcast_to(values, along_m.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What all muscles of a body do: programmes by the names of splines; others stay passive."""
+
+    muscles: Muscles
+    programmes: Mapping[str, Programme]
+    rate_per_s: float | None = None  # fastest change of a contraction
+
+    def __post_init__(self) -> None:
+        for name in self.programmes:
+            if name not in self.muscles.names:
+                raise UnknownNameError("spline", name, "the muscles", self.muscles.names)
+        if self.rate_per_s is not None and not self.rate_per_s > 0.0:
+            raise InputError(f"rate_per_s is {self.rate_per_s}", "It must be above zero")
+
+    def at(self, time_s: float) -> FloatArray:
+        """Contraction of each segment ``(S,)`` at a time, without the limit on its rate."""
+        alpha, along = np.ones(self.muscles.num_segments), self.muscles.positions_along
+        for name, programme in self.programmes.items():
+            i = self.muscles.names.index(name)
+            mine = self.muscles.owners == i
+            values = programme.at(time_s, along[mine])
+            lowest = self.muscles.splines[i].alpha_min
+            alpha[mine] = values if programme.unit == "alpha" else 1.0 - np.clip(values, 0.0, 1.0) * (1.0 - lowest)
+        return alpha
+
+    def following(self, previous: FloatArray, time_s: float, dt: float) -> FloatArray:
+        """Contraction after a step of dt [s] from the last ``(S,)``, no faster than ``rate_per_s``."""
+        wanted = self.at(time_s)
+        if self.rate_per_s is None:
+            return wanted
+        return previous + np.clip(wanted - previous, -self.rate_per_s * dt, self.rate_per_s * dt)
+
+    def sample(self, times_s: ArrayLike) -> FloatArray:
+        """Contractions at rising times ``(F, S)``; limited in rate from the first on, which starts passive."""
+        times = frozen(times_s, None, name="times_s")
+        out = np.ones((len(times), self.muscles.num_segments))
+        last, before = np.ones(self.muscles.num_segments), times[0] if len(times) else 0.0
+        for i, t in enumerate(times):
+            last = self.following(last, float(t), float(t - before))
+            out[i], before = last, t
+        return out
+
+
+def _faded(amplitude: float, time_s: float, fade_s: float) -> float:
+    return amplitude * min(1.0, max(0.0, time_s / fade_s)) if fade_s > 0.0 else amplitude
+
+
+def _check(programme: Programme, positive: tuple[str, ...] = (), signed: tuple[str, ...] = ()) -> None:
+    """Every number is finite; positive ones are above zero, signed ones are free, others are not negative."""
+    kind = type(programme).__name__
+    if programme.unit not in UNITS:
+        raise UnknownNameError("unit", programme.unit, "programmes", UNITS)
+    for field in fields(programme):
+        value = getattr(programme, field.name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not np.isfinite(value) or (field.name in positive and value <= 0.0):
+            raise InputError(f"{field.name} of {kind} is {value}", "It must be finite and above zero")
+        if field.name not in signed and value < 0.0:
+            raise InputError(f"{field.name} of {kind} is {value}", "It cannot be negative")
+
+
+def _check_trough(programme: Programme, lowest: float) -> None:
+    if lowest < 0.0:
+        raise InputError(f"a {type(programme).__name__} goes down to {lowest:g}", "A contraction is not negative")
