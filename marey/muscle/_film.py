@@ -29,16 +29,17 @@ PAINT_SHARE: Final = 0.35  # [-] of a spline's paint radius: where its colour ha
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paint:
-    """How strongly each point of the skin shows each segment of the splines near to it."""
+    """How strongly each point of the skin shows the splines near to it, each by its two nearest segments."""
 
-    segments: NDArray[np.int32]  # (N, P) numbers of segments, one for each spline
-    weights: FloatArray  # (N, P) 0 to 1
+    segments: NDArray[np.int32]  # (N, P, 2) numbers of segments, for each of P splines
+    weights: FloatArray  # (N, P, 2) 0 to 1
 
     def colours(self, alphas: FloatArray) -> FloatArray:
         """Linear RGB ``(N, 3)`` for lengths ``alphas`` ``(S,)``: red where it contracts, blue where it extends."""
-        pulls = np.clip((1.0 - np.asarray(alphas)[self.segments]) / FULL, -1.0, 1.0) * self.weights
-        red = 1.0 - np.prod(1.0 - np.maximum(pulls, 0.0), axis=1)
-        blue = 1.0 - np.prod(1.0 + np.minimum(pulls, 0.0), axis=1)
+        pulls = np.clip((1.0 - np.asarray(alphas)[self.segments]) / FULL, -1.0, 1.0)
+        shown = np.sum(pulls * self.weights, axis=2)
+        red = 1.0 - np.prod(1.0 - np.maximum(shown, 0.0), axis=1)
+        blue = 1.0 - np.prod(1.0 + np.minimum(shown, 0.0), axis=1)
         colours = PASSIVE + red[:, None] * (CONTRACTED - PASSIVE)
         return colours + blue[:, None] * (EXTENDED - colours)
 
@@ -137,14 +138,17 @@ def paint_for(points: FloatArray, segments: FloatArray, owners: NDArray[np.int64
         owners: spline of each segment ``(S,)``.
         reach_m: for each spline, how far its colour reaches.
     """
-    numbers, weights = [], []
+    count = len(points)
+    numbers, weights = np.zeros((count, len(reach_m), 2), dtype=np.int32), np.zeros((count, len(reach_m), 2))
     for spline in range(len(reach_m)):
         here = np.flatnonzero(owners == spline)
         gaps = np.linalg.norm(points[:, None] - segments[here][None], axis=-1)
-        nearest = np.argmin(gaps, axis=1)
-        gap = np.take_along_axis(gaps, nearest[:, None], axis=1)[:, 0] / reach_m[spline]
-        numbers.append(here[nearest])
-        weights.append(np.exp(-((np.maximum(gap - PAINT_SHARE, 0.0) / PAINT_SHARE) ** 2)))
-    if not numbers:
-        return Paint(np.zeros((len(points), 0), dtype=np.int32), np.zeros((len(points), 0)))
-    return Paint(np.stack(numbers, axis=1).astype(np.int32), np.stack(weights, axis=1))
+        two = np.argsort(gaps, axis=1)[:, [0, min(1, len(here) - 1)]]
+        near, next_near = np.take_along_axis(gaps, two, axis=1).T
+        step = np.linalg.norm(segments[here[two[:, 0]]] - segments[here[two[:, 1]]], axis=1)
+        lead = 0.5 + 0.5 * (next_near**2 - near**2) / np.maximum(step, 1e-12) ** 2  # linear between the middles
+        lead = np.where(step > 0.0, np.clip(lead, 0.5, 1.0), 1.0)
+        far = np.maximum(near / reach_m[spline] - PAINT_SHARE, 0.0) / PAINT_SHARE
+        numbers[:, spline] = here[two]
+        weights[:, spline] = np.exp(-(far**2))[:, None] * np.stack([lead, 1.0 - lead], axis=1)
+    return Paint(numbers, weights)

@@ -94,7 +94,7 @@ def save_moving(film: Film, path: Path, fps: float, width: int | None = None) ->
 
 def _direction(film: Film) -> FloatArray:
     turn, elevation = np.deg2rad(film.view.turn_deg), np.deg2rad(film.view.elevation_deg)
-    return view_direction(0.0, turn_rad=turn, elevation_rad=elevation)
+    return view_direction(np.deg2rad(film.view.heading_deg), turn_rad=turn, elevation_rad=elevation)
 
 
 def _are_apart(meshes: list[Mesh], right: FloatArray) -> bool:
@@ -122,12 +122,10 @@ def _side_by_side(meshes: list[Mesh], right: FloatArray) -> list[Mesh]:
 
 
 def _on_floor(points: FloatArray, film: Film) -> FloatArray:
-    """The corners of the floor under some points, so that shadows have room; nothing without a floor."""
+    """The floor straight below some points, so that shadows have room; nothing without a floor."""
     if film.ground_m is None:
         return np.zeros((0, 3))
-    low, high = points.min(axis=0), points.max(axis=0)
-    corners = [[x, film.ground_m, z] for x in (low[0], high[0]) for z in (low[2], high[2])]
-    return np.array(corners)
+    return points[:: max(1, len(points) // 500)] * [1.0, 0.0, 1.0] + [0.0, film.ground_m, 0.0]
 
 
 def _floor(film: Film, points: FloatArray) -> Ground | None:

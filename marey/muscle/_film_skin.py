@@ -65,10 +65,8 @@ def plate_skin(cells: Numbers, nodes: FloatArray, thick_m: float) -> Skin:
     _, first, counts = np.unique(np.sort(edges, axis=1), axis=0, return_index=True, return_counts=True)
     rim, v = edges[first[counts == 1]], len(nodes)
     front = np.concatenate([squares[:, [0, 1, 2]], squares[:, [0, 2, 3]]])
-    a, b = rim.T  # front and back have corners of their own on the rim, so that its edge is sharp
-    side = np.concatenate(
-        [np.stack([a + 3 * v, b + 3 * v, b + 2 * v], axis=1), np.stack([a + 3 * v, b + 2 * v, a + 2 * v], axis=1)]
-    )
+    a, b = (rim + 2 * v).T  # the rim has corners of its own, so that its edge is sharp
+    side = np.concatenate([np.stack([a + v, b + v, b], axis=1), np.stack([a + v, b, a], axis=1)])
     faces = np.concatenate([front, front[:, ::-1] + v, side]).astype(np.int32)
     offsets = np.zeros((4, v, 3))
     offsets[:, :, 2] = 0.5 * thick_m * np.array([1.0, -1.0, 1.0, -1.0])[:, None]

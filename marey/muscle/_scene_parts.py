@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from marey.base import InputError
+from marey.muscle._programmes import Programme
 from marey.muscle._shapes import Solid, Triple
+from marey.muscle._spline import ActivationSpline
 
 GRIDS: Final = ("tets", "cubes", "squares")
 MATERIALS: Final = ("neo-hookean", "corotational", "mass-spring")
 REGIONS: Final = ("voronoi", "cell", "radius")
-PROGRAMMES: Final = ("constant", "impulse", "cosine", "wave", "keys", "pulses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class MaterialPart:
 
     model: str = "neo-hookean"  # one of MATERIALS
     young_pa: float = 4e4
-    poisson: float = 0.45
+    poisson: float | None = None
     density_kg_m3: float = 1060.0
     damping: tuple[float, float] = (0.1, 0.002)  # Rayleigh: of mass [1/s], of stiffness [s]
     gravity_m_s2: float = 9.82
@@ -50,6 +53,9 @@ class GroundPart:
 
     height_m: float = 0.0
     friction: tuple[float, ...] = (0.8,)  # one for all, or forwards, backwards and sideways of the body
+    axis: Triple = (0.0, 0.0, 1.0)  # forwards of the body at rest
+    stiffness: float | None = None  # [N/m] of a node
+    smoothing_m_s: float = 1e-3  # below this speed friction is a stiff damper
 
     def __post_init__(self) -> None:
         if len(self.friction) not in (1, 3) or min(self.friction) < 0.0:
@@ -96,42 +102,50 @@ class JointPart:
 
 @dataclass(frozen=True, slots=True)
 class SplinePart:
-    """``[[spline]]``: an activation spline and where it acts."""
+    """``[[spline]]``: an activation spline and where it acts; see :class:`marey.muscle.ActivationSpline`."""
 
     name: str
     points: tuple[Triple, ...]
-    stiffness: float | None = None  # [N/m]; None: twice that of the host
+    stiffness: float | None = None  # [N/m]; None: ``ratio`` times that of the host
+    ratio: float = 2.0
     samples: int | None = None
+    curve: str = "b-spline"
     region: str = "voronoi"  # one of REGIONS
+    metric: str = "geodesic"
     radius_m: float | None = None  # of the region, or its greatest reach
     alpha_min: float = 0.6
+    damping_ratio: float = 1.0
 
     def __post_init__(self) -> None:
         _one_of("region", self.region, REGIONS)
-        if len(self.points) < 2:
-            raise InputError(f"a spline through {len(self.points)} points", "Give at least two")
+        if self.region == "radius" and self.radius_m is None:
+            raise InputError("a region by radius without radius_m", "Write radius_m = 0.1, say")
+        self.spline()
+
+    def spline(self) -> ActivationSpline:
+        """The spline itself."""
+        by_radius = self.region == "radius"
+        return ActivationSpline(
+            np.array(self.points),
+            self.stiffness,
+            self.name,
+            self.samples,
+            curve=self.curve,
+            region=("radius", self.radius_m) if by_radius and self.radius_m is not None else self.region,
+            metric=self.metric,
+            max_radius=None if by_radius else self.radius_m,
+            alpha_min=self.alpha_min,
+            ratio=self.ratio,
+            damping_ratio=self.damping_ratio,
+        )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ProgrammePart:
-    """``[[programme]]``: what drives a spline over time; alpha is 1 where nothing acts."""
+    """``[[programme]]``: what drives a spline over time; the other keys are those of its kind."""
 
     spline: str
-    kind: str  # one of PROGRAMMES
-    alpha: float = 1.0  # constant, impulse, pulses: wanted length over rest length
-    amplitude: float = 0.0  # cosine, wave
-    offset: float = 1.0  # cosine, wave: alpha in the middle
-    rate_hz: float = 1.0  # cosine, wave, pulses: times a second
-    phase_deg: float = 0.0  # cosine, wave, pulses
-    waves: float = 1.0  # wave: waves on the spline
-    start_s: float = 0.0  # impulse; all others are passive before it
-    width_s: float = 0.2  # impulse; pulses: share of the period
-    ramp_s: float = 0.0  # all: time to come up to full strength
-    times_s: tuple[float, ...] = ()  # keys
-    alphas: tuple[float, ...] = ()  # keys: one a time; constant: one a segment, spread along the spline
-
-    def __post_init__(self) -> None:
-        _one_of("programme", self.kind, PROGRAMMES)
+    programme: Programme
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +161,8 @@ class CheckPart:
 class ViewPart:
     """``[view]``: from where the film is seen."""
 
-    turn_deg: float = 25.0  # 0 sees +Z run to the right of the picture
+    heading_deg: float = 0.0  # what goes this way (0 is +Z, 90 is +X) goes to the right of the picture
+    turn_deg: float = 25.0  # how much of its front is seen
     elevation_deg: float = 16.0
     count: int = 8  # bodies on the strip
     layout: str = "auto"  # "auto", "travel", "grid"
@@ -170,6 +185,8 @@ class SceneParts:
     stiff: tuple[StiffPart, ...] = ()
     bones: tuple[JointPart, ...] = ()
     programmes: tuple[ProgrammePart, ...] = ()
+    rate_limit: float | None = None  # [1/s] how fast alpha may change
+    transfer: str = "conservative"
     checks: tuple[CheckPart, ...] = ()
     view: ViewPart = field(default_factory=ViewPart)
     measure: Mapping[str, float] = field(default_factory=dict[str, float])  # numbers that metrics ask for

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from marey.base import (
+    MareyError,
     TablePlace,
     UnknownNameError,
     as_number,
     as_table,
     as_text,
     known_keys,
+    list_of_tables,
     parse_toml,
     read_toml_text,
     record_of,
     records_of,
 )
+from marey.muscle._programmes_files import programme_from
 from marey.muscle._scene_parts import (
     CheckPart,
     GridPart,
@@ -34,7 +37,7 @@ from marey.muscle._scene_parts import (
 from marey.muscle._shapes import Solid
 
 SCENE_VERSION: Final = 1
-_KEYS: Final = ("version", "title", "seconds", "rate_hz", "measure")
+_KEYS: Final = ("version", "title", "seconds", "rate_hz", "measure", "rate_limit", "transfer", "programme")
 _TABLES: Final[Mapping[str, type[Any]]] = {
     "mesh": GridPart,
     "material": MaterialPart,
@@ -47,7 +50,6 @@ _LISTS: Final[Mapping[str, tuple[str, type[Any]]]] = {
     "pin": ("pins", PinPart),
     "bone": ("bones", JointPart),
     "spline": ("splines", SplinePart),
-    "programme": ("programmes", ProgrammePart),
     "check": ("checks", CheckPart),
 }
 _POSITIVE: Final = frozenset(
@@ -76,19 +78,32 @@ def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
             place.fail(f"the scene has no {name}", "Add [mesh] with spacing_m, and at least one [[solid]]")
     tables = {name: record_of(data[name], kind, place.at(name)) for name, kind in _TABLES.items() if name in data}
     lists = {many: records_of(data, one, kind, place) for one, (many, kind) in _LISTS.items()}
-    parts = SceneParts(**tables, **lists, **_plain(data, place))
+    parts = SceneParts(**tables, **lists, **_plain(data, place), programmes=_programmes(data, place))
     _check_names(parts, place)
     return parts
 
 
 def _plain(data: Mapping[str, Any], place: TablePlace) -> dict[str, Any]:
-    found: dict[str, Any] = {key: as_number(data[key], key, place) for key in ("seconds", "rate_hz") if key in data}
-    if "title" in data:
-        found["title"] = as_text(data["title"], "title", place)
+    found: dict[str, Any] = {key: as_number(data[key], key, place) for key in ("seconds", "rate_hz", "rate_limit") if key in data}
+    found |= {key: as_text(data[key], key, place) for key in ("title", "transfer") if key in data}
     if "measure" in data:
         here = place.at("measure")
         found["measure"] = {k: as_number(v, k, here) for k, v in as_table(data["measure"], here).items()}
     return found
+
+
+def _programmes(data: Mapping[str, Any], place: TablePlace) -> tuple[ProgrammePart, ...]:
+    """Every ``[[programme]]``: the name of a spline, and a programme with the keys of its kind."""
+    found: list[ProgrammePart] = []
+    for number, row in enumerate(list_of_tables(data, "programme", place)):
+        here = place.at("programme", number)
+        table = dict(as_table(row, here))
+        spline = as_text(table.pop("spline", ""), "spline", here)
+        try:
+            found.append(ProgrammePart(spline, programme_from(table)))
+        except MareyError as error:
+            here.fail(str(error).rstrip("."), "See the kinds of programmes", "kind")
+    return tuple(found)
 
 
 def _check_names(parts: SceneParts, place: TablePlace) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.picture._camera import Margins, fit_height
 from marey.picture._packed import Eye, Lamp
 from marey.picture._render import Image, display, eye_of, floor_of, lamp_of, render
 from marey.picture._scene import Scene, Solids, srgb
@@ -98,18 +97,10 @@ def render_mesh(scene: Scene, mesh: Mesh, size: tuple[int, int]) -> Image:
     eye, lamp, faces = _sample_eye(scene, size), lamp_of(scene.light), mesh.faces.astype(np.int32)
     shadow, frame = _from_lamp(lamp, mesh.vertices, faces)
     contact, corner = _beneath(scene, mesh.vertices, faces)
-    out = np.empty((size[1], size[0], 3))
     which = _seen(eye, mesh.vertices, faces)
     arrays = (np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
-    shade(eye, floor_of(scene), lamp, *arrays, which, shadow, frame, contact, corner, behind, out)
-    return np.asarray(display(out), dtype=np.uint8)
-
-
-def frame_mesh(
-    points: ArrayLike, direction: ArrayLike, width: int, *, wide_rad: float, limits: tuple[int, int], margins: Margins
-) -> tuple[Any, int]:
-    """Camera and height of a picture of this width that holds all points ``(N, 3)``; see :func:`fit_height`."""
-    return fit_height(points, 0.0, direction, width, wide_rad=wide_rad, limits=limits, margins=margins)
+    shade(eye, floor_of(scene), lamp, *arrays, which, shadow, frame, contact, corner, behind)
+    return np.asarray(display(behind), dtype=np.uint8)
 
 
 def _sample_eye(scene: Scene, size: tuple[int, int]) -> Eye:

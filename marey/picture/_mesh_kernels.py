@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, kernel
-from marey.picture._packed import Eye, Floor, Lamp
+from marey.picture._cone_kernels import along, dot, unit
+from marey.picture._packed import Eye, Floor, Lamp, Vector
 
 NOTHING = -1  # a sample that sees no triangle
+DONE = -2  # a sample whose triangle is shaded
 RING = 2  # [cell] how far around a point the lamp's buffer is asked, for soft edges
 GLOSS = 0.12  # [-] strength of the highlight
 RIM = 0.30  # [-] how much a surface darkens where it turns away
@@ -48,17 +50,119 @@ def cover(points: FloatArray, faces: Numbers, depth: Buffer, which: Numbers) -> 
 
 
 @kernel
-def lit_share(depth: Buffer, x: float, y: float, z: float, slack: float) -> float:
-    """Share of the lamp that reaches a point at cell (x, y) and lamp depth z of the lamp's buffer."""
-    rows, columns = depth.shape
-    seen, asked = 0.0, 0.0
+def _lit(shadow: Buffer, frame: FloatArray, lamp: Lamp, p: Vector, slack: float) -> float:
+    """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; ``slack`` [m] is allowed below the surface."""
+    rows, columns = shadow.shape
+    x, y = (dot(p, lamp.across) - frame[0]) * frame[2], (dot(p, lamp.along) - frame[1]) * frame[2]
+    reach = 1.5 * RING + 1.0
+    if x < -reach or y < -reach or x > columns + reach or y > rows + reach:
+        return 1.0
+    deepest, seen = -dot(p, lamp.direction) - slack, 0
     for i in range(-RING, RING + 1):
         for j in range(-RING, RING + 1):
             row, column = int(np.floor(y + 1.5 * i)), int(np.floor(x + 1.5 * j))
-            asked += 1.0
-            if row < 0 or row >= rows or column < 0 or column >= columns or depth[row, column] > z - slack:
-                seen += 1.0
-    return seen / asked
+            if row < 0 or row >= rows or column < 0 or column >= columns or shadow[row, column] > deepest:
+                seen += 1
+    return seen / (2.0 * RING + 1.0) ** 2
+
+
+@kernel
+def _ray(eye: Eye, u: float, v: float) -> Vector:
+    """Direction of the ray through sample point (u, v), not of unit length."""
+    x, y = eye.per_pixel * (u - 0.5 * eye.width), eye.per_pixel * (0.5 * eye.height - v)
+    return along(along(eye.forward, x, eye.right), y, eye.up)
+
+
+@kernel
+def _weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector, d: Vector) -> Vector:
+    """Barycentric weights of the point where a ray meets the plane of triangle ``f``, kept inside it."""
+    a, b, c = _row(vertices, faces[f, 0]), _row(vertices, faces[f, 1]), _row(vertices, faces[f, 2])
+    u, v, t = along(b, -1.0, a), along(c, -1.0, a), along(o, -1.0, a)
+    q = _cross(d, v)
+    det = dot(u, q)
+    if det == 0.0:
+        return 1.0, 0.0, 0.0
+    wb = min(max(dot(t, q) / det, 0.0), 1.0)
+    wc = min(max(dot(d, _cross(t, u)) / det, 0.0), 1.0)
+    total = max(wb + wc, 1.0)
+    wb, wc = wb / total, wc / total
+    return 1.0 - wb - wc, wb, wc
+
+
+@kernel
+def _row(table: FloatArray, i: int) -> Vector:
+    return table[i, 0], table[i, 1], table[i, 2]
+
+
+@kernel
+def _cross(a: Vector, b: Vector) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def _mixed(table: FloatArray, faces: Numbers, f: int, w: Vector) -> Vector:
+    """A quantity of the corners at barycentric weights."""
+    a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+    ab = along((0.0, 0.0, 0.0), w[0], _row(table, a)), w[1]
+    return along(along(ab[0], ab[1], _row(table, b)), w[2], _row(table, c))
+
+
+@kernel
+def _shade_face(
+    eye: Eye,
+    lamp: Lamp,
+    vertices: FloatArray,
+    normals: FloatArray,
+    colours: FloatArray,
+    faces: Numbers,
+    shadow: Buffer,
+    frame: FloatArray,
+    f: int,
+    u: float,
+    v: float,
+) -> Vector:
+    """Light that triangle ``f`` sends to sample point (u, v); both its sides look alike."""
+    ray = _ray(eye, u, v)
+    w = _weights(vertices, faces, f, eye.position, ray)
+    d, n, p = unit(ray), _mixed(normals, faces, f, w), _mixed(vertices, faces, f, w)
+    n = unit(n) if dot(n, n) > 0.0 else along((0.0, 0.0, 0.0), -1.0, d)
+    if dot(n, d) > 0.0:
+        n = along((0.0, 0.0, 0.0), -1.0, n)
+    facing, lit = dot(n, lamp.direction), 0.0
+    if facing > 0.0:
+        lit = _lit(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
+    half = along(lamp.direction, -1.0, d)
+    shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
+    away = 1.0 - min(-dot(n, d), 1.0)
+    sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
+    light = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
+    gloss = GLOSS * lit * shine**24
+    return along((gloss, gloss, gloss), light, _mixed(colours, faces, f, w))
+
+
+@kernel
+def _ground_light(
+    eye: Eye,
+    floor: Floor,
+    lamp: Lamp,
+    shadow: Buffer,
+    frame: FloatArray,
+    contact: FloatArray,
+    corner: FloatArray,
+    u: float,
+    v: float,
+) -> float:
+    """Share of its light that the ground at sample point (u, v) keeps under the mesh."""
+    d = _ray(eye, u, v)
+    t = (floor.height - eye.position[1]) / d[1]
+    if not floor.shown or not t > 0.0:
+        return 1.0
+    p = along(eye.position, t, d)
+    share = 1.0 - lamp.shadow * (1.0 - _lit(shadow, frame, lamp, p, 0.0))
+    i, j = int((p[2] - corner[1]) * corner[2]), int((p[0] - corner[0]) * corner[2])
+    if 0 <= i < contact.shape[0] and 0 <= j < contact.shape[1]:
+        share *= 1.0 - contact[i, j]
+    return share
 
 
 @kernel
@@ -75,10 +179,9 @@ def shade(
     frame: FloatArray,
     contact: FloatArray,
     corner: FloatArray,
-    behind: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Light of every pixel ``(H, W, 3)``: triangles where samples see one, else the picture behind, with shadows.
+    """Put the mesh and its shadows on a picture ``(H, W, 3)``; a triangle is shaded once for each pixel it is seen in.
 
     Args:
         eye: the camera, in samples.
@@ -88,113 +191,45 @@ def shade(
         normals: ``(V, 3)`` unit, outward.
         colours: ``(V, 3)`` linear RGB.
         faces: ``(F, 3)``.
-        which: triangle that each sample sees ``(S H, S W)``.
+        which: triangle that each sample sees ``(S H, S W)``; used up.
         shadow: the lamp's depth buffer.
         frame: ``(4,)`` lowest across and along of that buffer, cells a metre, slack [m].
         contact: darkness of the ground under the body, by cell ``(nz, nx)``.
         corner: ``(3,)`` x, z of the first of these cells and cells a metre.
-        behind: the picture behind, linear ``(H, W, 3)``.
-        out: where the light goes.
+        out: linear light of the picture behind; changed.
     """
     height, width, _ = out.shape
-    samples = which.shape[0] // height
-    o, ld, la, lb = eye.position, lamp.direction, lamp.across, lamp.along
+    side = which.shape[0] // height
     for row in range(height):
         for column in range(width):
-            ground = 1.0
-            if floor.shown:
-                u, v = column + 0.5 - 0.5 * width, row + 0.5 - 0.5 * height
-                s = eye.per_pixel * samples
-                dx = eye.forward[0] + s * (u * eye.right[0] - v * eye.up[0])
-                dy = eye.forward[1] + s * (u * eye.right[1] - v * eye.up[1])
-                dz = eye.forward[2] + s * (u * eye.right[2] - v * eye.up[2])
-                t = (floor.height - o[1]) / dy if dy != 0.0 else -1.0
-                if t > 0.0:
-                    px, py, pz = o[0] + t * dx, floor.height, o[2] + t * dz
-                    x = (px * la[0] + py * la[1] + pz * la[2] - frame[0]) * frame[2]
-                    y = (px * lb[0] + py * lb[1] + pz * lb[2] - frame[1]) * frame[2]
-                    z = -(px * ld[0] + py * ld[1] + pz * ld[2])
-                    ground -= lamp.shadow * (1.0 - lit_share(shadow, x, y, z, 0.0))
-                    i, j = int((pz - corner[1]) * corner[2]), int((px - corner[0]) * corner[2])
-                    if 0 <= i < contact.shape[0] and 0 <= j < contact.shape[1]:
-                        ground *= 1.0 - contact[i, j]
-            red, green, blue = 0.0, 0.0, 0.0
-            for k in range(samples * samples):
-                sr, sc = row * samples + k // samples, column * samples + k % samples
-                f = which[sr, sc]
-                if f == NOTHING:
-                    red += behind[row, column, 0] * ground
-                    green += behind[row, column, 1] * ground
-                    blue += behind[row, column, 2] * ground
+            behind = _ground_light(
+                eye, floor, lamp, shadow, frame, contact, corner, side * (column + 0.5), side * (row + 0.5)
+            )
+            light = (0.0, 0.0, 0.0)
+            for k in range(side * side):
+                r, c = row * side + k // side, column * side + k % side
+                f = which[r, c]
+                if f == DONE:
                     continue
-                su, sv = sc + 0.5 - 0.5 * eye.width, sr + 0.5 - 0.5 * eye.height
-                dx = eye.forward[0] + eye.per_pixel * (su * eye.right[0] - sv * eye.up[0])
-                dy = eye.forward[1] + eye.per_pixel * (su * eye.right[1] - sv * eye.up[1])
-                dz = eye.forward[2] + eye.per_pixel * (su * eye.right[2] - sv * eye.up[2])
-                wa, wb, wc = _weights(vertices, faces, f, o[0], o[1], o[2], dx, dy, dz)
-                a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-                nx = wa * normals[a, 0] + wb * normals[b, 0] + wc * normals[c, 0]
-                ny = wa * normals[a, 1] + wb * normals[b, 1] + wc * normals[c, 1]
-                nz = wa * normals[a, 2] + wb * normals[b, 2] + wc * normals[c, 2]
-                px = wa * vertices[a, 0] + wb * vertices[b, 0] + wc * vertices[c, 0]
-                py = wa * vertices[a, 1] + wb * vertices[b, 1] + wc * vertices[c, 1]
-                pz = wa * vertices[a, 2] + wb * vertices[b, 2] + wc * vertices[c, 2]
-                per_n, per_d = (
-                    1.0 / max(np.sqrt(nx * nx + ny * ny + nz * nz), 1e-12),
-                    np.sqrt(dx * dx + dy * dy + dz * dz),
-                )
-                towards = -(nx * dx + ny * dy + nz * dz) * per_n / per_d
-                if towards < 0.0:
-                    per_n, towards = -per_n, -towards
-                nx, ny, nz = nx * per_n, ny * per_n, nz * per_n
-                facing = nx * ld[0] + ny * ld[1] + nz * ld[2]
-                lit = 0.0
-                if facing > 0.0:
-                    x = (px * la[0] + py * la[1] + pz * la[2] - frame[0]) * frame[2]
-                    y = (px * lb[0] + py * lb[1] + pz * lb[2] - frame[1]) * frame[2]
-                    z = -(px * ld[0] + py * ld[1] + pz * ld[2])
-                    lit = lit_share(shadow, x, y, z, frame[3] * (1.0 + 2.0 * (1.0 - facing)))
-                hx, hy, hz = ld[0] - dx / per_d, ld[1] - dy / per_d, ld[2] - dz / per_d
-                shine = max(nx * hx + ny * hy + nz * hz, 0.0) / max(np.sqrt(hx * hx + hy * hy + hz * hz), 1e-12)
-                away = 1.0 - min(towards, 1.0)
-                sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * ny)
-                light = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
-                gloss = GLOSS * lit * shine**24
-                red += (wa * colours[a, 0] + wb * colours[b, 0] + wc * colours[c, 0]) * light + gloss
-                green += (wa * colours[a, 1] + wb * colours[b, 1] + wc * colours[c, 1]) * light + gloss
-                blue += (wa * colours[a, 2] + wb * colours[b, 2] + wc * colours[c, 2]) * light + gloss
-            out[row, column, 0] = red / (samples * samples)
-            out[row, column, 1] = green / (samples * samples)
-            out[row, column, 2] = blue / (samples * samples)
+                share = _count_same(which, row * side, column * side, side, f) / (side * side)
+                if f == NOTHING:
+                    light = along(
+                        light, share * behind, (out[row, column, 0], out[row, column, 1], out[row, column, 2])
+                    )
+                else:
+                    seen = _shade_face(eye, lamp, vertices, normals, colours, faces, shadow, frame, f, c + 0.5, r + 0.5)
+                    light = along(light, share, seen)
+            for c in range(3):
+                out[row, column, c] = light[c]
 
 
 @kernel
-def _weights(
-    vertices: FloatArray,
-    faces: Numbers,
-    f: int,
-    ox: float,
-    oy: float,
-    oz: float,
-    dx: float,
-    dy: float,
-    dz: float,
-) -> tuple[float, float, float]:
-    """Barycentric weights of the point where a ray meets the plane of triangle ``f``, kept inside it."""
-    a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-    ax, ay, az = vertices[a, 0], vertices[a, 1], vertices[a, 2]
-    ux, uy, uz = vertices[b, 0] - ax, vertices[b, 1] - ay, vertices[b, 2] - az
-    vx, vy, vz = vertices[c, 0] - ax, vertices[c, 1] - ay, vertices[c, 2] - az
-    qx, qy, qz = dy * vz - dz * vy, dz * vx - dx * vz, dx * vy - dy * vx
-    det = ux * qx + uy * qy + uz * qz
-    if det == 0.0:
-        return 1.0, 0.0, 0.0
-    tx, ty, tz = ox - ax, oy - ay, oz - az
-    wb = (tx * qx + ty * qy + tz * qz) / det
-    rx, ry, rz = ty * uz - tz * uy, tz * ux - tx * uz, tx * uy - ty * ux
-    wc = (dx * rx + dy * ry + dz * rz) / det
-    wb, wc = min(max(wb, 0.0), 1.0), min(max(wc, 0.0), 1.0)
-    if wb + wc > 1.0:
-        total = wb + wc
-        wb, wc = wb / total, wc / total
-    return 1.0 - wb - wc, wb, wc
+def _count_same(which: Numbers, row: int, column: int, side: int, f: int) -> int:
+    """How many samples of a pixel see triangle ``f``; they are marked as done."""
+    same = 0
+    for r in range(row, row + side):
+        for c in range(column, column + side):
+            if which[r, c] == f:
+                which[r, c] = DONE
+                same += 1
+    return same

@@ -1,0 +1,178 @@
+"""Scenes: bodies, muscles and what drives them, by name or from a file; running one gives a film."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.muscle._film import BoneTrack, Film
+from marey.muscle._scene_build import Stage, build_stage
+from marey.muscle._scene_metrics import failed_checks, measure
+from marey.muscle._scene_parts import SceneParts
+from marey.muscle._scene_toml import load_scene, parse_scene
+
+Activations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
+OnFrame = Callable[[int, int], None]
+
+MAX_FRAMES: Final = 200_000
+MAX_NUMBERS: Final = 400_000_000  # of positions in one film: 3.2 GB
+
+
+def scene_names() -> tuple[str, ...]:
+    """Names of the shipped scenes."""
+    return tuple(sorted(f.name[:-5] for f in _folder().iterdir() if f.name.endswith(".toml")))
+
+
+def scene(name: str | Path) -> Scene:
+    """A shipped scene by its name, or one from a TOML file.
+
+    Raises:
+        UnknownNameError: there is no shipped scene of this name, and it is no file.
+        FormatError: the file is no TOML or breaks the schema; the message names file and line.
+    """
+    text = str(name)
+    if text in scene_names():
+        return Scene(text, parse_scene((_folder() / f"{text}.toml").read_text(encoding="utf-8"), file=f"{text}.toml"))
+    if isinstance(name, Path) or Path(text).suffix or Path(text).exists():
+        return Scene(Path(text).stem, load_scene(text))
+    raise UnknownNameError("scene", text, "marey.muscle", scene_names())
+
+
+def _folder() -> Any:
+    return files("marey.muscle") / "scenes"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A scene as its file says; :meth:`run` plays it from rest."""
+
+    name: str
+    parts: SceneParts
+    _stages: list[Stage] = field(default_factory=list[Stage], repr=False)
+
+    @property
+    def title(self) -> str:
+        """A sentence about it."""
+        return self.parts.title
+
+    def stage(self) -> Stage:
+        """The scene set up; made once, so mind that its body keeps where it is until it is reset."""
+        if not self._stages:
+            self._stages.append(build_stage(self.parts))
+        return self._stages[0]
+
+    def run(
+        self,
+        seconds: float | None = None,
+        dt: float | None = None,
+        on_frame: OnFrame | None = None,
+        activations: Activations | None = None,
+    ) -> Film:
+        """Play the scene from rest.
+
+        Args:
+            seconds: how long; as the file says without it.
+            dt: one step and one frame [s]; as the file says without it.
+            on_frame: called with (frames done, frames in all).
+            activations: instead of the programmes: activation (0 to 1) of splines by name, alphas ``(S,)`` of all
+                segments, alphas of all frames ``(F, S)``, or a function of the time [s] that gives ``(S,)``.
+
+        Raises:
+            ConvergenceError: the body could not be stepped; the report tells where.
+        """
+        stage, h = self.stage(), 1.0 / self.parts.rate_hz if dt is None else dt
+        count = _frames(self.parts.seconds if seconds is None else seconds, h, len(stage.mesh.nodes))
+        drive = _drive(stage, activations, np.arange(count) * h)
+        stage.body.reset()
+        record = _Record(stage, count)
+        record.keep(0, drive(0, 0.0))
+        for frame in range(1, count):
+            alphas = drive(frame - 1, (frame - 1) * h)
+            stage.body.step(h, activations=alphas)
+            record.keep(frame, alphas)
+            if on_frame is not None:
+                on_frame(frame, count - 1)
+        return self._film(stage, record, h)
+
+    def _film(self, stage: Stage, record: _Record, h: float) -> Film:
+        times = np.arange(len(record.positions)) * h
+        film = Film(
+            self.name,
+            times,
+            record.positions,
+            record.alphas,
+            stage.skin,
+            stage.paint,
+            record.bones(),
+            report=record.report(),
+            view=self.parts.view,
+            ground_m=None if self.parts.ground is None else self.parts.ground.height_m,
+        )
+        object.__setattr__(film, "metrics", measure(film, stage, self.parts))
+        object.__setattr__(film, "failed", failed_checks(film.metrics, self.parts.checks))
+        return film
+
+
+class _Record:
+    """What is kept of each frame."""
+
+    def __init__(self, stage: Stage, count: int) -> None:
+        self._stage = stage
+        self.positions = np.empty((count, *stage.body.positions.shape))
+        self.alphas = np.ones((count, stage.muscles.num_segments))
+        self._steps = np.zeros((count, 3))
+        self._ends: list[FloatArray] = []
+        self._angles: list[FloatArray] = []
+
+    def keep(self, frame: int, alphas: FloatArray) -> None:
+        body = self._stage.body
+        self.positions[frame], self.alphas[frame] = body.positions, alphas
+        report = body.report
+        self._steps[frame] = report.iterations, report.inverted, report.substeps
+        if self._stage.bones is not None:
+            self._ends.append(self._stage.bones.ends())
+            self._angles.append(self._stage.bones.angles())
+
+    def bones(self) -> BoneTrack:
+        bones = self._stage.bones
+        if bones is None:
+            return BoneTrack.none(len(self.positions))
+        return BoneTrack(bones.names, np.stack(self._ends), bones.radii, np.stack(self._angles))
+
+    def report(self) -> dict[str, float]:
+        iterations, inverted, substeps = self._steps[1:].T if len(self._steps) > 1 else self._steps.T
+        return {
+            "iterations_mean": float(iterations.mean()),
+            "inverted_max": float(inverted.max()),
+            "substeps_max": float(substeps.max()),
+        }
+
+
+def _frames(seconds: float, h: float, nodes: int) -> int:
+    if not (np.isfinite(seconds) and seconds > 0.0 and np.isfinite(h) and 0.0 < h <= 1.0):
+        raise InputError(f"{seconds} seconds in steps of {h} s", "Both must be positive, a step at most 1 s")
+    count = round(seconds / h) + 1
+    if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
+        raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
+    return count
+
+
+def _drive(stage: Stage, given: Activations | None, times: FloatArray) -> Callable[[int, float], FloatArray]:
+    """Function of the frame and its time that gives all alphas ``(S,)``."""
+    if callable(given):
+        function = given
+        return lambda frame, t: stage.muscles.alphas(function(t))
+    if given is None:
+        table = stage.plan.sample(times)
+    elif not isinstance(given, Mapping) and np.ndim(given) == 2:
+        table = frozen(given, None, stage.muscles.num_segments, name="activations")
+        table = np.stack([stage.muscles.alphas(row) for row in table])
+    else:
+        table = stage.muscles.alphas(given)[None]
+    return lambda frame, t: table[min(frame, len(table) - 1)]

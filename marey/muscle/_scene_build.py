@@ -1,0 +1,135 @@
+"""From the tables of a scene to a body that moves and a surface that is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError
+from marey.muscle._body import SoftBody
+from marey.muscle._contact import Ground
+from marey.muscle._film import Paint, paint_for
+from marey.muscle._film_skin import Skin, bound_skin, own_skin, plate_skin
+from marey.muscle._mesh import TetMesh
+from marey.muscle._muscles import Muscles
+from marey.muscle._programmes import Plan
+from marey.muscle._scene_bones import SceneBones, bones_of
+from marey.muscle._scene_parts import SceneParts
+from marey.muscle._shapes import Shape, voxels
+from marey.muscle._shapes_tets import tetrahedra
+from marey.muscle._springs import Lattice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """A scene set up: its body at rest, its muscles and their plan, and the skin to draw."""
+
+    body: SoftBody
+    mesh: TetMesh | Lattice
+    muscles: Muscles
+    plan: Plan
+    skin: Skin
+    paint: Paint
+    stiff: NDArray[np.bool_]  # (T,) cells of bones inside the body
+    bones: SceneBones | None = None
+
+
+def build_stage(parts: SceneParts) -> Stage:
+    """Set up a scene."""
+    shape = Shape(parts.solids)
+    mesh = _mesh(parts, shape)
+    scale = _stiffness(parts, mesh)
+    material = parts.material
+    muscles = Muscles(
+        mesh,
+        [part.spline() for part in parts.splines],
+        density_kg_m3=material.density_kg_m3,
+        young_pa=material.young_pa,
+        transfer=parts.transfer,
+    )
+    bones = bones_of(parts.bones, mesh.nodes) if parts.bones else None
+    body = SoftBody.from_mesh(
+        mesh,
+        material=material.model,
+        young_pa=material.young_pa,
+        poisson=material.poisson,
+        density_kg_m3=material.density_kg_m3,
+        stiffness_scale=None if not parts.stiff else scale,
+        damping=material.damping,
+        pinned=_pinned(parts, mesh.nodes),
+        gravity=(0.0, -material.gravity_m_s2, 0.0),
+        ground=_ground(parts),
+        muscles=muscles,
+        integrator=material.integrator,
+        bones=None if bones is None else bones.bones,
+    )
+    plan = Plan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
+    skin = _skin(parts, shape, mesh)
+    return Stage(body, mesh, muscles, plan, skin, _paint(skin, mesh.nodes, muscles), scale > 1.0, bones)
+
+
+def _mesh(parts: SceneParts, shape: Shape) -> TetMesh | Lattice:
+    if parts.mesh.kind == "tets":
+        return TetMesh(*tetrahedra(shape, parts.mesh.spacing_m))
+    mask, origin = voxels(shape, parts.mesh.spacing_m, flat=parts.mesh.kind == "squares")
+    return Lattice.from_mask(mask, parts.mesh.spacing_m, origin=origin)
+
+
+def _stiffness(parts: SceneParts, mesh: TetMesh | Lattice) -> FloatArray:
+    """Factor on the stiffness of each cell ``(T,)``: cells whose middle or two corners lie in a bone are bone."""
+    corners = mesh.nodes[mesh.cells]
+    scale = np.ones(len(mesh.cells))
+    for part in parts.stiff:
+        solid = part.solid()
+        inside = solid.distance(corners.reshape(-1, 3)).reshape(corners.shape[:2]) <= 0.0
+        meets = (inside.sum(axis=1) >= 2) | (solid.distance(corners.mean(axis=1)) <= 0.0)
+        scale = np.where(meets, np.maximum(scale, part.factor), scale)
+    return scale
+
+
+def _pinned(parts: SceneParts, nodes: FloatArray) -> NDArray[np.int64]:
+    held = np.zeros(len(nodes), dtype=np.bool_)
+    for number, pin in enumerate(parts.pins):
+        here = np.all((nodes >= pin.low) & (nodes <= pin.high), axis=1)
+        if not here.any():
+            raise InputError(f"pin {number} holds no node", f"The body lies from {nodes.min(0)} to {nodes.max(0)}")
+        held |= here
+    return np.flatnonzero(held)
+
+
+def _ground(parts: SceneParts) -> Ground | None:
+    if parts.ground is None:
+        return None
+    part = parts.ground
+    friction = part.friction[0] if len(part.friction) == 1 else (part.friction[0], part.friction[1], part.friction[2])
+    return Ground(
+        np.array([0.0, part.height_m, 0.0]),
+        stiffness=part.stiffness,
+        friction=friction,
+        axis=part.axis if len(part.friction) == 3 else None,
+        smoothing_m_s=part.smoothing_m_s,
+    )
+
+
+def _skin(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> Skin:
+    if isinstance(mesh, Lattice) and mesh.is_flat:
+        return plate_skin(mesh.cells, mesh.nodes, parts.mesh.thick_m)
+    if parts.mesh.skin_m is None:
+        return own_skin(mesh.surface)
+    fine = TetMesh(*tetrahedra(shape, parts.mesh.skin_m))
+    own = own_skin(fine.surface)
+    return bound_skin(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
+
+
+def _paint(skin: Skin, nodes: FloatArray, muscles: Muscles) -> Paint:
+    points, segments = muscles.points(), muscles.arrays.segments
+    middles = points[segments].mean(axis=1)
+    rest = skin.at(nodes)
+    reaches: list[float] = []
+    for spline in range(muscles.num_splines):  # a spline paints the skin that is nearest to it, and as far again
+        mine = middles[muscles.owners == spline]
+        gaps = np.linalg.norm(mine[:, None] - rest[None], axis=-1)
+        reaches.append(3.0 * float(np.median(gaps.min(axis=1))) + float(muscles.arrays.rest.mean()))
+    return paint_for(rest, middles, np.asarray(muscles.owners), np.array(reaches))

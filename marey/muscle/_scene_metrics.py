@@ -1,0 +1,135 @@
+"""Figures of a finished film: how far it went, how it bent, what it kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from marey.base import FloatArray, UnknownNameError
+from marey.muscle._film import Film
+from marey.muscle._mesh import TetMesh, cell_volumes
+from marey.muscle._scene_parts import CheckPart, SceneParts
+
+if TYPE_CHECKING:
+    from marey.muscle._scene_build import Stage
+
+SAMPLES: Final = 40  # frames at which cells are looked at
+MIN_SLICE: Final = 8  # points that make a section
+
+
+def measure(film: Film, stage: Stage, parts: SceneParts) -> dict[str, float]:
+    """All figures that make sense for a scene."""
+    figures = {"seconds": float(film.times[-1])}
+    if parts.ground is not None:
+        figures |= _journey(film, stage, parts.ground.height_m)
+    if film.bones.angles.shape[1]:
+        figures |= _flexion(film)
+    if isinstance(stage.mesh, TetMesh):
+        figures |= _cells(film, stage, stage.mesh)
+    if "girth_spline" in parts.measure:
+        figures |= _girth(film, stage, int(parts.measure["girth_spline"]))
+    figures["shortening_max"] = _shortening(film, stage)
+    return figures
+
+
+def failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ...]) -> tuple[str, ...]:
+    """Sentences about checks that do not hold."""
+    failed: list[str] = []
+    for check in checks:
+        if check.metric not in metrics:
+            raise UnknownNameError("metric", check.metric, "this film", tuple(metrics))
+        value = metrics[check.metric]
+        if check.at_least is not None and value < check.at_least:
+            failed.append(f"{check.metric} is {value:.4g}, less than {check.at_least:g}")
+        if check.at_most is not None and value > check.at_most:
+            failed.append(f"{check.metric} is {value:.4g}, more than {check.at_most:g}")
+    return tuple(failed)
+
+
+def _journey(film: Film, stage: Stage, floor_m: float) -> dict[str, float]:
+    """Way of the centre of mass over the ground, against the length of the body at rest."""
+    weights = stage.body.masses / stage.body.masses.sum()
+    centres = np.einsum("v,fva->fa", weights, film.positions)
+    way = (centres[-1] - centres[0])[[0, 2]]
+    length = float(np.ptp(film.positions[0][:, [0, 2]], axis=0).max())
+    advance = float(np.linalg.norm(way))
+    depth = max(0.0, float(floor_m - film.positions[:, :, 1].min()))
+    return {
+        "advance_m": advance,
+        "body_length_m": length,
+        "advance_lengths": advance / length,
+        "speed_m_s": advance / max(float(film.times[-1]), 1e-9),
+        "sunk_max_m": depth,
+    }
+
+
+def _flexion(film: Film) -> dict[str, float]:
+    """Greatest turn of the last joint from where it began, and where it ended [deg]."""
+    turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
+    peak = float(turns[np.argmax(np.abs(turns))])
+    return {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
+
+
+def _cells(film: Film, stage: Stage, mesh: TetMesh) -> dict[str, float]:
+    """Change of volume, and the greatest principal strain of soft cells and of bones inside."""
+    rest = cell_volumes(film.positions[0], mesh.cells)
+    inverse = np.linalg.inv(_edges(mesh.nodes, mesh))
+    change, smallest, soft, bone = 0.0, 1.0, 0.0, 0.0
+    for frame in _some(film.num_frames):
+        volumes = cell_volumes(film.positions[frame], mesh.cells)
+        change = max(change, abs(float(volumes.sum() / rest.sum()) - 1.0))
+        smallest = min(smallest, float((volumes / rest).min()))
+        stretch = np.linalg.svd(_edges(film.positions[frame], mesh) @ inverse, compute_uv=False)
+        strain = np.abs(0.5 * (stretch**2 - 1.0)).max(axis=1)
+        soft = max(soft, float(strain[~stage.stiff].max(initial=0.0)))
+        bone = max(bone, float(strain[stage.stiff].max(initial=0.0)))
+    figures = {"cells": float(len(mesh.cells)), "volume_change": change, "smallest_cell": smallest, "soft_strain": soft}
+    return figures | ({"bone_strain": bone} if stage.stiff.any() else {})
+
+
+def _edges(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
+    p = nodes[mesh.cells]
+    return np.swapaxes(p[:, 1:] - p[:, :1], 1, 2)
+
+
+def _some(count: int) -> list[int]:
+    return np.unique(np.linspace(0, count - 1, SAMPLES).round().astype(np.int64)).tolist()
+
+
+def _shortening(film: Film, stage: Stage) -> float:
+    """Greatest shortening of a spline from end to end along it, over its rest length."""
+    pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
+    lengths = np.array([_spline_lengths(film, stage, frame, pairs, owners) for frame in _some(film.num_frames)])
+    return float(np.max(1.0 - lengths / lengths[0]))
+
+
+def _spline_lengths(film: Film, stage: Stage, frame: int, pairs: FloatArray, owners: FloatArray) -> FloatArray:
+    p = stage.muscles.points(film.positions[frame])[pairs]
+    return np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1))
+
+
+def _girth(film: Film, stage: Stage, spline: int) -> dict[str, float]:
+    """Greatest girth of the skin around a spline at rest, and how much it grows: the bulge."""
+    from scipy.spatial import ConvexHull  # pyright: ignore[reportMissingTypeStubs]
+
+    pairs = stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]
+    middles = stage.muscles.points()[pairs].mean(axis=1)
+    rest = stage.skin.at(stage.mesh.nodes)
+    nearest = np.argmin(np.linalg.norm(rest[:, None] - middles[None], axis=-1), axis=1)
+    slices = [np.flatnonzero(nearest == k) for k in range(1, len(middles) - 1)]
+
+    def largest(frame: int) -> float:
+        points, skin = stage.muscles.points(film.positions[frame]), film.surface(frame)
+        along = points[pairs[1:-1, 1]] - points[pairs[1:-1, 0]]
+        flat = [skin[here] @ _across(axis) for here, axis in zip(slices, along, strict=True) if len(here) > MIN_SLICE]
+        return max(float(ConvexHull(section).area) for section in flat)  # in the plane, area is the perimeter
+
+    girths = np.array([largest(frame) for frame in _some(film.num_frames)])
+    return {"girth_m": float(girths[0]), "girth_growth": float(girths.max() / girths[0] - 1.0)}
+
+
+def _across(axis: FloatArray) -> FloatArray:
+    """Two unit vectors ``(3, 2)`` across an axis."""
+    return np.linalg.svd(axis[None])[2][1:].T
