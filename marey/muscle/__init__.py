@@ -16,7 +16,7 @@ from marey.muscle._muscles import Muscles
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
 from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
-from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Programme, Wave
+from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Profile, Programme, Wave
 from marey.muscle._programmes_files import load_programmes, programme_from
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._springs import Lattice
@@ -43,6 +43,7 @@ __all__ = [
     "MuscleTrack",
     "Muscles",
     "Plan",
+    "Profile",
     "Programme",
     "SoftBody",
     "StepReport",

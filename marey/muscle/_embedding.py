@@ -144,7 +144,7 @@ def _box_coordinates(point: FloatArray, corners: FloatArray, signs: FloatArray) 
             slopes[..., c] = 0.5 * signs[..., c] * np.prod(np.delete(factors, c, axis=2), axis=2)
         residual = point[:d] - np.einsum("bk,bkc->bc", np.prod(factors, axis=2), corners[..., :d])
         jacobian = np.einsum("bkc,bkd->bcd", corners[..., :d], slopes)
-        step: FloatArray = np.linalg.solve(jacobian, residual[..., None])[..., 0]
+        step = np.asarray(np.linalg.solve(jacobian, residual[..., None]), dtype=np.float64)[..., 0]
         local = local + np.clip(step, -4.0, 4.0)
         if np.abs(step).max() < INSIDE:
             break

@@ -145,6 +145,33 @@ class Keyframed(Programme):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Profile(Programme):
+    """A shape along the spline, straight between its values, that comes smoothly from passive and stays."""
+
+    shares: FloatArray  # (K,) rising from 0 to 1 along the spline
+    values: FloatArray  # (K,)
+    start_s: float = 0.0
+    ramp_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        shares = frozen(self.shares, None, name="shares")
+        object.__setattr__(self, "shares", shares)
+        object.__setattr__(self, "values", frozen(self.values, len(shares), name="values"))
+        if len(shares) == 0 or (np.diff(shares) <= 0.0).any() or shares[0] < 0.0 or shares[-1] > 1.0:
+            raise InputError("shares of a profile do not rise from 0 to 1", "Sort them, each once")
+        _check(self, signed=("start_s",))
+        _check_trough(self, float(self.values.min()))
+
+    def at(self, time_s: float, along_m: FloatArray) -> FloatArray:
+        """Each segment on its way to the value of its place."""
+        passive = 1.0 if self.unit == "alpha" else 0.0
+        part = float(np.clip((time_s - self.start_s) / max(self.ramp_s, 1e-12), 0.0, 1.0))
+        share = along_m / max(float(along_m[-1] + along_m[0]), 1e-300)  # middles: the ends lie as far out as the first
+        shape = np.interp(share, self.shares, self.values)
+        return passive + (shape - passive) * (0.5 - 0.5 * np.cos(np.pi * part))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Function(Programme):
     """Any function of time [s] and arc lengths ``(n,)`` [m] that gives one value or one for each segment."""
 

@@ -18,7 +18,7 @@ from marey.base import (
     parse_toml,
     read_toml_text,
 )
-from marey.muscle._programmes import Constant, Cosine, Impulse, Keyframed, Programme, Wave
+from marey.muscle._programmes import Constant, Cosine, Impulse, Keyframed, Profile, Programme, Wave
 
 KINDS: Final[Mapping[str, type[Programme]]] = {
     "constant": Constant,
@@ -26,6 +26,7 @@ KINDS: Final[Mapping[str, type[Programme]]] = {
     "cosine": Cosine,
     "wave": Wave,
     "keyframed": Keyframed,
+    "profile": Profile,
 }
 
 

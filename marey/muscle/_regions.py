@@ -71,12 +71,10 @@ def distances(
         return np.where(straight <= limit, straight, np.inf)
     from marey.muscle._muscles_scipy import dijkstra, sparse
 
-    count, k = embedding.nodes.shape
+    count = len(embedding.nodes)
     reach = np.linalg.norm(nodes[embedding.nodes] - points[:, None], axis=2)
-    rows = np.repeat(np.arange(count), k)
-    starts = sparse.csr_array(
-        (np.maximum(reach, 1e-300).ravel(), (rows, embedding.nodes.ravel())), shape=(count, len(nodes))
-    )
+    near = np.maximum(reach, 1e-300).ravel(), embedding.nodes.ravel(), embedding.starts
+    starts = sparse.csr_array(near, shape=(count, len(nodes)))
     whole = sparse.block_array([[graph, None], [starts, sparse.csr_array((count, count))]], format="csr")
     found = dijkstra(whole, directed=True, indices=len(nodes) + np.arange(count), limit=limit)
     return cast(FloatArray, found)[:, : len(nodes)]
