@@ -4,6 +4,7 @@ from marey.muscle._adjoint import Gradient, adjoint_gradient, simulate_controls
 from marey.muscle._assembly import Blocks
 from marey.muscle._body import SoftBody
 from marey.muscle._body_step import StepReport
+from marey.muscle._bones import Bone, Bones
 from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
 from marey.muscle._embedding import Embedding
@@ -24,6 +25,8 @@ from marey.muscle._springs import Lattice
 __all__ = [
     "ActivationSpline",
     "Blocks",
+    "Bone",
+    "Bones",
     "Constant",
     "ControlProblem",
     "ControlResult",

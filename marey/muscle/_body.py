@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.muscle._body_elastic import Elastic, elastic_cells
-from marey.muscle._bones import NoBones
+from marey.muscle._bones_state import BoundBones, NoBones
 from marey.muscle._mesh import IndexArray, TetMesh, frozen_indices
 from marey.muscle._solver import FREE, HELD
 from marey.muscle._springs import Lattice, elastic_springs
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import bsr_matrix
 
     from marey.muscle._body_step import StepReport
+    from marey.muscle._bones import Bones
     from marey.muscle._contact import Ground
     from marey.muscle._muscles import Muscles
 
@@ -53,7 +54,7 @@ class SoftBody:
     def __init__(
         self, solid: TetMesh | Lattice, elastic: Elastic, masses: FloatArray, settings: BodySettings, *,
         pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY, ground: Ground | None = None,
-        muscles: Muscles | None = None, bones: Any = None,
+        muscles: Muscles | None = None, bones: Bones | None = None,
     ) -> None:  # fmt: skip
         self.mesh = solid
         self.elastic = elastic
@@ -64,7 +65,7 @@ class SoftBody:
         self.carriers[frozen_indices(pinned, None, len(masses), name="pinned")] = HELD
         self.parts = connected_parts(len(masses), elastic)
         self.muscles = muscles
-        self.bones = NoBones() if bones is None else bones.bind(self)
+        self._bones = bones
         self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
         self.reset()
 
@@ -73,7 +74,7 @@ class SoftBody:
         mesh: Solid, *, material: str = "neo-hookean", young_pa: float = 4e4, poisson: float | None = None,
         density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
         damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
-        ground: Ground | None = None, muscles: Muscles | None = None, bones: Any = None, solver: str = "pcg",
+        ground: Ground | None = None, muscles: Muscles | None = None, bones: Bones | None = None, solver: str = "pcg",
         integrator: str = "implicit", tolerance: float = 1e-3,
     ) -> SoftBody:  # fmt: skip
         """A body at rest.
@@ -131,6 +132,8 @@ class SoftBody:
         self.positions: FloatArray = self.mesh.nodes.copy()
         self.velocities: FloatArray = np.zeros_like(self.positions)
         self.report: StepReport = StepReport()
+        self.carriers[self.carriers >= 0] = FREE
+        self.bones: NoBones | BoundBones = NoBones() if self._bones is None else self._bones.bind(self)
         self._stepper = Stepper(self)
 
     def step(

@@ -54,12 +54,13 @@ class Implicit:
         forces = body.elastic.assemble(x, exact=False)
         self._scale(body, h)
         muscle = self._muscles(x, v, h, alphas)
-        rhs = body.masses[:, None] * v + h * (forces + load) + muscle
+        momenta = body.masses[:, None] * v
+        momenta[body.bones.arrays.nodes] = 0.0  # bones keep those of the nodes they carry
         unknowns = body.bones.start(v)
-        solution = self._passes(body, h, rhs, unknowns, self._size(body, h, load, muscle))
-        new, count, residual = solution
+        size = self._size(body, h, load, muscle)
+        new, count, residual = self._passes(body, h, momenta + h * (forces + load) + muscle, unknowns, size)
         self._settle(body, h, load, muscle, new)
-        return Solution(body.bones.carry(x, new, h), new, count, residual)
+        return Solution(body.bones.carry(h, unknowns, x, new), new, count, residual)
 
     def _scale(self, body: SoftBody, h: float) -> None:
         mass_rate, stiffness_time = body.damping
@@ -128,7 +129,7 @@ class Implicit:
         body.bones.prepare(s)
         right = np.empty_like(unknowns)
         contract(s.carriers, s.bones, rhs, right)
-        body.bones.push(right)
+        body.bones.push(rhs, right)
         most = 50 + 10 * len(unknowns)
         count, residual = conjugate_gradients(s, right, size, unknowns, self.scratch, body.tolerance, most)
         new = np.empty_like(rhs)
@@ -138,7 +139,6 @@ class Implicit:
     def _settle(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray, new: FloatArray) -> None:
         """Momentum of parts that nothing holds or touches."""
         from marey.muscle._body_kernels import settle_momentum
-        from marey.muscle._transfer_kernels import apply_muscles
 
         stuck = body.carriers != FREE
         if body.ground is not None:
@@ -146,10 +146,6 @@ class Implicit:
         loose = np.bincount(body.parts, weights=stuck) == 0
         if not loose.any():
             return
-        impulse = h * load
-        if len(self.system.blocks):
-            held = np.zeros_like(impulse)
-            apply_muscles(self.system.muscles, self.system.blocks, new, held, self.system.work)
-            impulse = impulse + muscle - held
+        impulse = h * load + muscle  # what is implicit of splines turns nothing: they act between their points
         decay = 1.0 / (1.0 + h * body.damping[0])
         settle_momentum(body.parts, loose, body.masses, body.positions, body.velocities, impulse, decay, new)

@@ -46,11 +46,12 @@ class Stepper:
             load = load + frozen(external, len(body.masses), 3, name="external")
         if activations is not None:
             self.alphas = self._alphas(activations)
-        start = body.positions, body.velocities
+        start, kept = (body.positions, body.velocities), body.bones.snapshot()
         try:
             return self._over(dt, load, 0)
         except ConvergenceError:
             body.positions, body.velocities = start
+            body.bones.restore(kept)
             raise
 
     def _alphas(self, activations: ArrayLike) -> FloatArray:
@@ -60,8 +61,11 @@ class Stepper:
 
     def _over(self, h: float, load: FloatArray, level: int) -> StepReport:
         body = self.body
+        kept = body.bones.snapshot()
         found = self.implicit.solve(body, h, load, self.alphas)
         inverted = self._inverted(found)
+        if inverted < 0 or (level < MAX_HALVINGS and inverted > self.inverted):
+            body.bones.restore(kept)
         if inverted < 0 and level == MAX_HALVINGS:
             raise ConvergenceError(f"a soft body exploded in a step of {h:.2e} s", body.report)
         if level < MAX_HALVINGS and (inverted < 0 or inverted > self.inverted):
