@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.control._controller_drive import driven
+from marey.control._controller_steered import Attempt, Steered
 from marey.control._controller_strength import actuator_strength
-from marey.control._features import Feature, control_form, fastest_turn
+from marey.control._features import Feature, control_form
 from marey.control._features_stance import Stance, checked_stance, stance_features
-from marey.control._features_support import Support, next_support
-from marey.control._features_tasks import Scene, as_drive, features_of
+from marey.control._features_support import Support
 from marey.control._hierarchy import RANK, solve_strictly
 from marey.control._polish import closed_goals, polished, pressing
 from marey.control._problem import ROOT_SIZE, ControlProblem
@@ -54,7 +54,8 @@ class ControlReport:
         return self.status is SolveStatus.CONVERGED
 
 
-class Controller:
+@final
+class Controller(Steered[ControlReport]):
     """A figure that obeys both physics and its tasks, by forces from inside alone.
 
     Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
@@ -96,7 +97,7 @@ class Controller:
     ) -> None:
         if hierarchy not in HIERARCHIES:
             raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
-        self.simulator, self.hierarchy, self.polish, self.preview = simulator, hierarchy, polish, preview
+        self.hierarchy, self.polish, self.preview = hierarchy, polish, preview
         chosen = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
         self.relaxation = replace(
             chosen,
@@ -112,17 +113,8 @@ class Controller:
             raise InputError("an actuator has a negative bound", "Give forces that are not negative")
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
-        self.tasks, self.stance, self.slack_speed = tasks, stance, slack_speed
-        self.reset()
-
-    @property
-    def tasks(self) -> tuple[Drive, ...]:
-        """What the figure is told, with its gains."""
-        return self._drives
-
-    @tasks.setter
-    def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
-        self._drives = tuple(as_drive(task) for task in tasks)
+        self.stance, self.slack_speed = stance, slack_speed
+        super().__init__(simulator, tasks)
 
     @property
     def stance(self) -> tuple[str, ...]:
@@ -134,69 +126,46 @@ class Controller:
         self._stance = checked_stance(stance)
 
     @property
-    def report(self) -> ControlReport | None:
-        """What was done in the last step."""
-        return self._report
+    def _max_levels(self) -> int:
+        return MAX_LEVELS
 
-    def reset(self) -> None:
-        """Forget what the figure stood on and how it was driven, as after ``simulator.reset``."""
-        self._support: Support | None = None
-        self._report: ControlReport | None = None
-        self._last = np.zeros(self.strongest.size)
+    @property
+    def _max_turn(self) -> float:
+        return MAX_TURN
 
-    def step(
-        self, dt: float, forces: Iterable[PointForce] = (), *, tasks: Iterable[ControlTask | Drive] | None = None
-    ) -> State:
-        """Move the figure on by ``dt`` [s]; ``forces`` come from outside, unknown to no one. New tasks replace the old.
-
-        Raises:
-            InputError: gains are unstable with this step, or a target has the wrong shape.
-            ConvergenceError: the simulation itself is unstable.
-        """
-        if tasks is not None:
-            self.tasks = tasks
-        return self._moved(dt, tuple(forces), MAX_LEVELS)
-
-    def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
-        """One step, or two of half its length where something would turn too far in it."""
-        simulator = self.simulator
-        system, support = simulator.system(dt, forces), self._support
+    def _attempt(self, system: StepSystem) -> Attempt[ControlReport]:
+        dt = system.dt
         posed, errors = self._posed(system)
         plan = self._solved(posed)
         if not plan.is_solved:
-            plan = replace(plan, actuation=FADE * self._last * dt)
+            last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
+            plan = replace(plan, actuation=FADE * last * dt)
         slack = self.slack_speed if plan.is_solved else inf
-        done = driven(simulator, system, plan, self.strongest * dt, slack)
+        done = driven(self.simulator, system, plan, self.strongest * dt, slack)
         velocity = plan.planned_velocity if self.preview and plan.is_solved else done.velocity
-        if not dt * fastest_turn(system, velocity) <= MAX_TURN:
-            self._support = support
-            if not levels:
-                return self._braked(system, forces)
-            self._moved(0.5 * dt, forces, levels - 1)
-            return self._moved(0.5 * dt, forces, levels - 1)
-        state, self._last = simulator.advance(done.system, velocity, done.outcome), done.actuation / dt
-        shown = (self._last, plan.planned_velocity, state.velocity, plan.gap, errors, plan.status, self._support)
-        self._report = ControlReport(*shown)
-        return state
+        support = self._support
 
-    def _braked(self, system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+        def report(state: State) -> ControlReport:
+            planned = (plan.planned_velocity, state.velocity, plan.gap, errors, plan.status, support)
+            return ControlReport(done.actuation / dt, *planned)
+
+        return Attempt(done.system, velocity, done.outcome, report)
+
+    def _at_worst(self, attempt: Attempt[ControlReport], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
         """One step in which all actuators only brake, where every plan leads to whirling; the simulator calms it."""
         dt, count = system.dt, self.strongest.size
         still = ControlSolution(np.zeros(count), np.zeros(system.rhs.size), np.zeros(0), 0.0, SolveStatus.STALLED)
         done = driven(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
         inner = np.concatenate([np.zeros(ROOT_SIZE), np.nan_to_num(done.actuation / dt)])
-        state, self._last = self.simulator.step(dt, forces, generalised_force=inner), inner[ROOT_SIZE:]
-        shown = (self._last, state.velocity, state.velocity, 0.0, (0.0,) * len(self._drives), SolveStatus.STALLED)
-        self._report = ControlReport(*shown, self._support)
+        state = self.simulator.step(dt, forces, generalised_force=inner)
+        told = (0.0, (0.0,) * len(self.tasks), SolveStatus.STALLED, self._support)
+        self._report = ControlReport(inner[ROOT_SIZE:], state.velocity, state.velocity, *told)
         return state
 
     def _posed(self, system: StepSystem) -> tuple[_Posed, tuple[float, ...]]:
         """The programme of a step, and how far the tasks are from their targets."""
         here, dt = system.mechanics, system.dt
-        self._support = next_support(self._support, self.simulator, here, dt)
-        scene = Scene(self.simulator, here, dt, self._support)
-        made = [features_of(drive, scene) for drive in self._drives]
-        features = [feature for part, _ in made for feature in part]
+        features, errors = self._goals(system)
         rows, standing = stance_features(self._rows(system), self._stance, dt, self.simulator, here)
         calm = _calm(here)
         posed = _Posed(
@@ -204,7 +173,7 @@ class Controller:
             control_form(standing, system.rhs.size),
             [standing, *_levels(features), [calm]],
         )
-        return posed, tuple(error for _, error in made)
+        return posed, errors
 
     def _solved(self, posed: _Posed) -> ControlSolution:
         stance, problem = posed.stance, posed.problem

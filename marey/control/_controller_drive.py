@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, frozen
+from marey.base import FloatArray
+from marey.control._controller_steered import solved_under
 from marey.control._problem import ROOT_SIZE
 from marey.control._solve import ControlSolution
 from marey.simulate import Simulator, StepSystem
@@ -68,12 +69,7 @@ def _driven(velocity: FloatArray, actuation: FloatArray, system: StepSystem, out
 def _solved(
     simulator: Simulator, system: StepSystem, impulse: FloatArray, stiff: FloatArray
 ) -> tuple[FloatArray, Outcome | None]:
-    constrainer, state, size = simulator.constrainer, simulator.state, system.rhs.size
-    inertia, rhs = np.array(system.damped), np.array(system.rhs)
+    inertia, rhs, size = np.array(system.damped), np.array(system.rhs), system.rhs.size
     inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
     rhs[ROOT_SIZE:] += impulse
-    if constrainer is None:
-        return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
-    place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-    outcome = constrainer.solve(*place, system.dt, inertia, rhs, simulator.memory)
-    return outcome.velocity, outcome
+    return solved_under(simulator, system, inertia, rhs)

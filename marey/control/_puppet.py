@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
-from typing import TYPE_CHECKING, Final
+from math import inf, isfinite
+from typing import Final, final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, frozen
-from marey.control._features import control_form, fastest_turn
-from marey.control._features_support import Support, next_support
-from marey.control._features_tasks import Scene, as_drive, features_of
+from marey.base import FloatArray, InputError
+from marey.control._controller_steered import Attempt, Steered, solved_under
+from marey.control._features import control_form
 from marey.control._tasks import ControlTask, Drive
 from marey.simulate import Contacts, PointForce, Simulator, State, StepSystem
-
-if TYPE_CHECKING:
-    from marey.simulate._constraints import Outcome
 
 MAX_LEVELS: Final = 4  # times that a step is halved
 MAX_TURN: Final = 0.3  # [rad] of a segment in one step; strings can pull harder than explicit forces bear
@@ -39,7 +35,8 @@ class PuppetReport:
         return self.external_force[3:6]
 
 
-class Puppet:
+@final
+class Puppet(Steered[PuppetReport]):
     r"""A figure that is simulated and pulled towards its tasks at once.
 
     .. math:: v = \arg\min_{Jv\ge b}\ (1-\alpha)\left(\tfrac12 v^TMv - f^Tv\right)
@@ -55,17 +52,8 @@ class Puppet:
     """
 
     def __init__(self, simulator: Simulator, tasks: Iterable[ControlTask | Drive] = (), *, alpha: float = 0.5) -> None:
-        self.simulator, self.tasks, self.alpha = simulator, tasks, alpha
-        self.reset()
-
-    @property
-    def tasks(self) -> tuple[Drive, ...]:
-        """What the figure is pulled to, with its gains."""
-        return self._drives
-
-    @tasks.setter
-    def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
-        self._drives = tuple(as_drive(task) for task in tasks)
+        self.alpha = alpha
+        super().__init__(simulator, tasks)
 
     @property
     def alpha(self) -> float:
@@ -79,60 +67,30 @@ class Puppet:
         self._alpha = float(alpha)
 
     @property
-    def report(self) -> PuppetReport | None:
-        """What was done in the last step."""
-        return self._report
+    def _max_levels(self) -> int:
+        return MAX_LEVELS
 
-    def reset(self) -> None:
-        """Forget what the figure stood on, as after ``simulator.reset``."""
-        self._support: Support | None = None
-        self._report: PuppetReport | None = None
+    @property
+    def _max_turn(self) -> float:
+        return MAX_TURN if 0.0 < self.alpha < 1.0 else inf
 
-    def step(
-        self, dt: float, forces: Iterable[PointForce] = (), *, tasks: Iterable[ControlTask | Drive] | None = None
-    ) -> State:
-        """Move the figure on by ``dt`` [s]. New tasks replace the old.
-
-        Raises:
-            InputError: gains are unstable with this step, or a target has the wrong shape.
-            ConvergenceError: the figure would be nowhere.
-        """
-        if tasks is not None:
-            self.tasks = tasks
-        return self._moved(dt, tuple(forces), MAX_LEVELS)
-
-    def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
-        """One step, or two of half its length where something would turn too far in it."""
-        system = self.simulator.system(dt, forces)
-        quadratic, linear, errors = self._goals(system)
+    def _attempt(self, system: StepSystem) -> Attempt[PuppetReport]:
+        features, errors = self._goals(system)
+        quadratic, linear = control_form([f for f in features if not f.is_fence], system.rhs.size)
         free, pull = 1.0 - self.alpha, self.alpha * _scale(system.damped, quadratic)
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
-        velocity, outcome = self._solved(system, inertia, rhs)
-        if levels and 0.0 < self.alpha < 1.0 and dt * fastest_turn(system, velocity) > MAX_TURN:
-            self._moved(0.5 * dt, forces, levels - 1)
-            return self._moved(0.5 * dt, forces, levels - 1)
+        velocity, outcome = solved_under(self.simulator, system, inertia, rhs)
         pulled = pull * (quadratic @ velocity + linear) + self.alpha * RESIDUE * system.rhs
-        state = self.simulator.advance(system, velocity, outcome)
-        relaxed = () if outcome is None else outcome.relaxed
-        self._report = PuppetReport(-pulled / (mass * dt), errors, self.simulator.contacts, relaxed)
-        return state
 
-    def _goals(self, system: StepSystem) -> tuple[FloatArray, FloatArray, tuple[float, ...]]:
-        """Control form ``(d, d)``, ``(d,)`` of the tasks, and how far they are from their targets."""
-        self._support = next_support(self._support, self.simulator, system.mechanics, system.dt)
-        scene = Scene(self.simulator, system.mechanics, system.dt, self._support)
-        made = [features_of(drive, scene) for drive in self._drives]
-        goals = [feature for part, _ in made for feature in part if not feature.is_fence]
-        return *control_form(goals, system.rhs.size), tuple(error for _, error in made)
+        def report(_: State) -> PuppetReport:
+            relaxed = () if outcome is None else outcome.relaxed
+            return PuppetReport(-pulled / (mass * system.dt), errors, self.simulator.contacts, relaxed)
 
-    def _solved(self, system: StepSystem, inertia: FloatArray, rhs: FloatArray) -> tuple[FloatArray, Outcome | None]:
-        constrainer, state = self.simulator.constrainer, self.simulator.state
-        if constrainer is None:
-            return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
-        place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-        outcome = constrainer.solve(*place, system.dt, inertia, rhs, self.simulator.memory)
-        return outcome.velocity, outcome
+        return Attempt(system, velocity, outcome, report)
+
+    def _at_worst(self, attempt: Attempt[PuppetReport], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+        return self._made(attempt)
 
 
 def _scale(inertia: FloatArray, quadratic: FloatArray) -> float:

@@ -185,10 +185,10 @@ class Constrainer:
             rhs: f ``(d,)``.
             memory: of the last step.
         """
-        from marey.simulate._solve_kernels import cholesky, solved
+        from marey.simulate._solve_factor_kernels import cholesky, solved
 
         memory = self.first_memory() if memory is None else memory
-        factor = cholesky(inertia)
+        factor, _ = cholesky(inertia)
         free = solved(factor, rhs)
         gathered = self._gathered(here, wxyz, free, velocity, dt, memory, self._planes)
         if memory.balls:

@@ -49,7 +49,7 @@ class StepSystem:
 
     def free_velocity(self) -> tuple[FloatArray, bool]:
         """Velocity ``(d,)`` without constraints, and whether M + D is positive definite."""
-        from marey.simulate._integrators_solve_kernels import solution
+        from marey.simulate._solve_factor_kernels import solution
 
         return solution(self.damped, self.rhs)
 

@@ -8,10 +8,10 @@ from marey.base import FloatArray, IntArray, kernel
 from marey.simulate._damping_kernels import damped_inertia
 from marey.simulate._integrators_implicit_kernels import implicit_velocity
 from marey.simulate._integrators_kernels import IDENTITY, transported
-from marey.simulate._integrators_solve_kernels import factored, solved
 from marey.simulate._mechanism import Mechanism
 from marey.simulate._mechanism_forces_kernels import own_forces
 from marey.simulate._mechanism_kernels import mechanics_at
+from marey.simulate._solve_factor_kernels import cholesky, solved
 
 
 @kernel
@@ -74,16 +74,16 @@ def assembled(
     frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
     outer = inner + outer_forces(weight, pushed, offsets, pushes, frames, angular, linear, com_columns)
     damped = damped_inertia(mech, damping, rate * h, inertia, frames, angular, linear)
-    rhs, is_definite, lower, new = p, True, damped, v
+    rhs, is_definite, upper, new = p, True, damped, v
     for n in range(passes + 1):
         own = own_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
         rhs = transported(mech, scheme, h, last, v, p, own + outer)
         if n < passes:
             if n == 0:
-                lower, is_definite = factored(damped)
+                upper, is_definite = cholesky(damped)
             if not is_definite:
                 break
-            new = solved(lower, rhs)
+            new = solved(upper, rhs)
     return here, damped, rhs, outer, is_definite
 
 
@@ -106,9 +106,9 @@ def implicit_rhs(
     implicit one in the metric of M + D is taken.
     """
     v, p = velocity.copy(), momentum.copy()
-    lower, is_definite = factored(damped)
+    upper, is_definite = cholesky(damped)
     if not is_definite:
         return rhs, False
     carried = transported(mech, IDENTITY, 0.0, last, v, p, outer)
-    found, has_converged = implicit_velocity(mech, h, solved(lower, rhs), damped, carried, outer, coordinates, here)
+    found, has_converged = implicit_velocity(mech, h, solved(upper, rhs), damped, carried, outer, coordinates, here)
     return damped @ found, has_converged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.simulate._integrators_solve_kernels import solution
+from marey.simulate._solve_factor_kernels import solution
 
 
 @kernel

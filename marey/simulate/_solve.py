@@ -61,9 +61,9 @@ def solve_step(
         and np.isfinite(rows.b).all()
     ):
         raise InputError("a step has entries that are not finite", "Check forces, targets and the length of the step")
-    from marey.simulate._solve_kernels import cholesky, solved
+    from marey.simulate._solve_factor_kernels import cholesky, solved
 
-    U = cholesky(inertia)
+    U, _ = cholesky(inertia)
     return solve_factored(U, solved(U, rhs), rows, start=start)
 
 
@@ -75,19 +75,19 @@ def solve_factored(
     start: FloatArray | None = None,
 ) -> Solution:
     """As :func:`solve_step`, from the upper factor of the inertia and the velocity without rows."""
-    from marey.simulate._solve_kernels import constrained_velocity
+    from marey.simulate._solve_kernels import RowEnds, constrained_velocity
 
     count = len(rows)
     guess = np.zeros(count) if start is None else start
-    ends = (rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
+    ends = RowEnds(rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
     hard = np.full(count, HARD)
     velocity, x, missed, changes, passes = constrained_velocity(
-        U, free_velocity, *ends, hard, guess, TOLERANCE, MAX_PASSES
+        U, free_velocity, ends, hard, guess, TOLERANCE, MAX_PASSES
     )
     relaxed: tuple[str, ...] = ()
     if missed.max(initial=0.0) > CONFLICT * max(1.0, float(np.abs(rows.b).max(initial=0.0))):
         velocity, x, missed, more, passes = constrained_velocity(
-            U, free_velocity, *ends, _softer(rows.priorities), np.zeros(count), TOLERANCE, MAX_PASSES
+            U, free_velocity, ends, _softer(rows.priorities), np.zeros(count), TOLERANCE, MAX_PASSES
         )
         changes += more
         relaxed = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(missed > REPORTED)))

@@ -13,7 +13,7 @@ from marey.models import PGA
 from marey.motion import Motion
 from marey.simulate import INTEGRATORS, Monitor, PointForce, SimulationLog, Simulator, conserved_momentum
 from marey.simulate._integrators_kernels import left_inverse_times
-from marey.simulate._integrators_solve_kernels import solution
+from marey.simulate._solve_factor_kernels import solution
 from marey.simulate._substeps import MAX_LEVELS
 from marey.skeleton import Pose, Skeleton
 

@@ -1,0 +1,132 @@
+"""Steered: what a controller and a puppet have in common: tasks, a step that may be cut in two, a report."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from marey.base import FloatArray, frozen
+from marey.control._features import Feature, fastest_turn
+from marey.control._features_support import Support, next_support
+from marey.control._features_tasks import Scene, as_drive, features_of
+from marey.control._tasks import ControlTask, Drive
+from marey.simulate import PointForce, Simulator, State, StepSystem
+
+if TYPE_CHECKING:
+    from marey.simulate._constraints import Outcome
+
+Report = TypeVar("Report")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt(Generic[Report]):
+    """A step before it is made."""
+
+    system: StepSystem  # with the forces that it was solved with
+    velocity: FloatArray  # (d,)
+    outcome: Outcome | None  # of the constraints
+    report: Callable[[State], Report]  # what to tell of it, once the figure has got there
+
+
+class Steered(ABC, Generic[Report]):
+    """A simulated figure that is told what to do, step by step.
+
+    Args:
+        simulator: the figure, its ground and its limits.
+        tasks: what it is told: tasks of ``marey.kinematics`` and of ``marey.control``, each alone or in a ``Drive``.
+    """
+
+    def __init__(self, simulator: Simulator, tasks: Iterable[ControlTask | Drive]) -> None:
+        self.simulator = simulator
+        self.tasks = tasks
+        self.reset()
+
+    @property
+    def tasks(self) -> tuple[Drive, ...]:
+        """What the figure is told, with its gains; new ones may be set at any time."""
+        return self._drives
+
+    @tasks.setter
+    def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
+        self._drives = tuple(as_drive(task) for task in tasks)
+
+    @property
+    def report(self) -> Report | None:
+        """What was done in the last step."""
+        return self._report
+
+    def reset(self) -> None:
+        """Forget what the figure stood on and how it was driven, as after ``simulator.reset``."""
+        self._support: Support | None = None
+        self._report: Report | None = None
+
+    def step(
+        self, dt: float, forces: Iterable[PointForce] = (), *, tasks: Iterable[ControlTask | Drive] | None = None
+    ) -> State:
+        """Move the figure on by ``dt`` [s]; ``forces`` come from outside. New tasks replace the old.
+
+        Raises:
+            InputError: gains are unstable with this step, or a target has the wrong shape.
+            ConvergenceError: the figure would be nowhere.
+        """
+        if tasks is not None:
+            self.tasks = tasks
+        return self._moved(dt, tuple(forces), self._max_levels)
+
+    @property
+    @abstractmethod
+    def _max_levels(self) -> int:
+        """How often a step may be halved."""
+
+    @property
+    @abstractmethod
+    def _max_turn(self) -> float:
+        """[rad] by which a segment may turn in one step; more is beyond explicit forces."""
+
+    @abstractmethod
+    def _attempt(self, system: StepSystem) -> Attempt[Report]:
+        """The step that the tasks lead to."""
+
+    @abstractmethod
+    def _at_worst(self, attempt: Attempt[Report], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
+        """A step where even the shortest one turns something too far."""
+
+    def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
+        """One step, or two of half its length where something would turn too far in it."""
+        system, support = self.simulator.system(dt, forces), self._support
+        attempt = self._attempt(system)
+        if dt * fastest_turn(system, attempt.velocity) <= self._max_turn:
+            return self._made(attempt)
+        if not levels:
+            return self._at_worst(attempt, system, forces)
+        self._support = support
+        self._moved(0.5 * dt, forces, levels - 1)
+        return self._moved(0.5 * dt, forces, levels - 1)
+
+    def _made(self, attempt: Attempt[Report]) -> State:
+        state = self.simulator.advance(attempt.system, attempt.velocity, attempt.outcome)
+        self._report = attempt.report(state)
+        return state
+
+    def _goals(self, system: StepSystem) -> tuple[list[Feature], tuple[float, ...]]:
+        """What the tasks ask of a step, and how far they are from their targets."""
+        self._support = next_support(self._support, self.simulator, system.mechanics, system.dt)
+        scene = Scene(self.simulator, system.mechanics, system.dt, self._support)
+        made = [features_of(drive, scene) for drive in self._drives]
+        return [feature for part, _ in made for feature in part], tuple(error for _, error in made)
+
+
+def solved_under(
+    simulator: Simulator, system: StepSystem, inertia: FloatArray, rhs: FloatArray
+) -> tuple[FloatArray, Outcome | None]:
+    r"""Velocity ``(d,)`` of least :math:`\frac12 v^T M v - f^T v` under all that holds a figure, and what held it."""
+    constrainer, state = simulator.constrainer, simulator.state
+    if constrainer is None:
+        return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
+    place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
+    outcome = constrainer.solve(*place, system.dt, inertia, rhs, simulator.memory)
+    return outcome.velocity, outcome
