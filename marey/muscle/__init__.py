@@ -7,6 +7,7 @@ from marey.muscle._body_step import StepReport
 from marey.muscle._bones import Bone, Bones
 from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
+from marey.muscle._control_soft import SoftSystem
 from marey.muscle._embedding import Embedding
 from marey.muscle._hill import HillCurves, follow_excitation
 from marey.muscle._human import MuscleTrack, activate
@@ -49,6 +50,7 @@ __all__ = [
     "Profile",
     "Programme",
     "SoftBody",
+    "SoftSystem",
     "StepReport",
     "System",
     "TetMesh",

@@ -21,4 +21,6 @@ design_matrix = _splines.BSpline.design_matrix
 minimize = _search.minimize
 cho_factor = _dense.cho_factor
 cho_solve = _dense.cho_solve
+lu_factor = _dense.lu_factor
+lu_solve = _dense.lu_solve
 LinAlgError = _linalg.LinAlgError

@@ -1,0 +1,106 @@
+"""Coordinates in which a soft body is solved: positions of nodes that nothing holds."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, IntArray
+from marey.muscle._control_pattern import FreeMatrix, StepPattern
+
+
+class JointForces:
+    """Forces of joints on the coordinates, and minus their derivatives."""
+
+    def __init__(self, size: int) -> None:
+        self.values: FloatArray = np.zeros(size)
+        self.stiffness: FloatArray = np.zeros(size)  # by the coordinates, of each its own
+        self.drag: FloatArray = np.zeros(size)  # by the coordinates before the step
+
+
+class Chart(Protocol):
+    """Positions of all points as a smooth function of fewer coordinates."""
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        ...
+
+    @property
+    def num_angles(self) -> int:
+        """Number of coordinates that are joint angles: the last ones; they end the state too."""
+        ...
+
+    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
+        """Coordinates of points ``(V, 3)`` that the chart can reach."""
+        ...
+
+    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """Points ``(V, 3)``; those that nothing moves stay as in ``x``."""
+        ...
+
+    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
+        """Coordinates after a step if all goes on from points ``x`` with velocities ``v`` ``(V, 3)``."""
+        ...
+
+    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
+        """Changes of points ``(3V, ...)`` for changes of coordinates ``(size, ...)``."""
+        ...
+
+    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
+        """Forces on coordinates ``(size, ...)`` of forces on points ``(3V, ...)``: the transpose of :meth:`lift`."""
+        ...
+
+    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray) -> Any:
+        """Blocks of the pattern in coordinates, with the curvature of the chart times forces ``(V, 3)``."""
+        ...
+
+    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
+        """What limits and dampers of joints do."""
+        ...
+
+
+class NodeChart:
+    """Free nodes move, held ones do not."""
+
+    num_angles = 0
+
+    def __init__(self, pattern: StepPattern, is_free: ArrayLike) -> None:
+        self.free: IntArray = np.flatnonzero(np.asarray(is_free))
+        self.size = 3 * self.free.size
+        self._shape = (len(np.asarray(is_free)), 3)
+        self._matrix = FreeMatrix(pattern, self.free, self._shape[0])
+
+    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
+        """Positions of the free nodes."""
+        return x[self.free].ravel()
+
+    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """All nodes ``(V, 3)``."""
+        found = x.copy()
+        found[self.free] = z.reshape(-1, 3)
+        return found
+
+    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
+        """Free nodes go straight on."""
+        return (x + dt * v)[self.free].ravel()
+
+    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
+        """Held nodes do not change."""
+        found = np.zeros((*self._shape, *d.shape[1:]))
+        found[self.free] = d.reshape(-1, 3, *d.shape[1:])
+        return found.reshape(-1, *d.shape[1:])
+
+    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
+        """Forces on the free nodes."""
+        return f.reshape(*self._shape, *f.shape[1:])[self.free].reshape(-1, *f.shape[1:])
+
+    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray) -> Any:
+        """Blocks between free nodes."""
+        return self._matrix.best(values)
+
+    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
+        """There are none."""
+        return JointForces(self.size)

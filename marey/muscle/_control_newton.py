@@ -1,0 +1,192 @@
+"""One step of backward Euler, solved by Newton's method, and its derivative by the same matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from marey.base import ConvergenceError, FloatArray
+from marey.muscle._control_chart import Chart
+
+SOLVED = 1e-11  # [-] of the forces in play: what is left over after a step
+GOOD_ENOUGH = 1e-8  # [-] where rounding ends the descent earlier
+MAX_NEWTON = 40
+SHORTEST = 2.0**-12  # [-] of a Newton step
+
+
+class Slopes(NamedTuple):
+    """Derivatives of the equations of a step at its end."""
+
+    matrix: FloatArray  # (B, 3, 3) blocks of the pattern: inertia, stiffness, drag
+    drag: Callable[[FloatArray, bool], FloatArray]  # times changes of velocity (3V, n), or transposed
+    by_control: FloatArray  # (3V, s) of the forces
+
+
+class Forced(Protocol):
+    """What is stepped: masses and forces in a chart."""
+
+    @property
+    def masses(self) -> FloatArray:
+        """Mass of each component ``(3V,)`` [kg]."""
+        ...
+
+    @property
+    def chart(self) -> Chart:
+        """Coordinates."""
+        ...
+
+    @property
+    def dt(self) -> float:
+        """Step [s]."""
+        ...
+
+    def forces(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> FloatArray:
+        """Forces ``(3V,)`` [N]."""
+        ...
+
+    def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, /, *, exact: bool) -> FloatArray:
+        """Blocks of inertia, stiffness and drag; without ``exact`` the material's part has no negative eigenvalue."""
+        ...
+
+    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> Slopes:
+        """All derivatives."""
+        ...
+
+
+class NewtonStep:
+    r"""The equations of one step, :math:`P^T(M(v^+ - v)/\Delta t - f(x^+, v^+, a)) = 0` with :math:`x^+ = x(z)`."""
+
+    def __init__(self, system: Forced, x: FloatArray, v: FloatArray, angles: FloatArray, a: FloatArray) -> None:
+        self.system, self.x, self.v, self.a = system, x, v, a
+        self.before = system.chart.coordinates(x, angles)
+
+    def ends(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Positions and velocities ``(V, 3)`` at the end of the step."""
+        x = self.system.chart.positions(z, self.x)
+        return x, (x - self.x) / self.system.dt
+
+    def unbalanced(self, z: FloatArray) -> tuple[FloatArray, float]:
+        """Forces ``(3V,)`` [N] that are still open at the points, and the size of those in play."""
+        x, v = self.ends(z)
+        masses, dt = self.system.masses, self.system.dt
+        forces = self.system.forces(x, v, self.a)
+        scale = np.linalg.norm(masses * v.ravel()) / dt + np.linalg.norm(masses * self.v.ravel()) / dt
+        return masses * (v - self.v).ravel() / dt - forces, float(scale + np.linalg.norm(forces))
+
+    def residual(self, z: FloatArray) -> tuple[FloatArray, float]:
+        """What is left over ``(size,)``, and the size of the forces in play."""
+        chart = self.system.chart
+        rest, scale = self.unbalanced(z)
+        joints = chart.joints(z, self.before, self.system.dt)
+        return chart.drop(z, rest) - joints.values, scale + float(np.finfo(np.float64).tiny)
+
+    def factor(self, z: FloatArray, blocks: FloatArray) -> Callable[[FloatArray, bool], FloatArray]:
+        """Solver with the derivative of the residual by the coordinates, or with its transpose."""
+        chart = self.system.chart
+        forces = self.unbalanced(z)[0].reshape(-1, 3) if chart.num_angles else np.zeros((0, 3))
+        found = chart.matrix(z, blocks, forces)
+        if chart.num_angles:
+            found = _with_diagonal(found, chart.joints(z, self.before, self.system.dt).stiffness)
+        return factor(found)
+
+    def solve(self, t: int) -> FloatArray:
+        """Coordinates at the end of the step.
+
+        Raises:
+            ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
+        """
+        z = self._guess()
+        rest, scale = self.residual(z)
+        exact = True
+        for _ in range(MAX_NEWTON):
+            size = float(np.linalg.norm(rest))
+            if size <= SOLVED * scale:
+                return z
+            blocks = self.system.matrix(*self.ends(z), self.a, exact=exact)
+            moved = self._descend(z, -self.factor(z, blocks)(rest, False), size)
+            if moved is None and (size <= GOOD_ENOUGH * scale or not exact):
+                break
+            exact = moved is not None
+            if moved is not None:
+                z, rest, scale = moved
+        left = float(np.linalg.norm(rest)) / scale
+        if left <= GOOD_ENOUGH:
+            return z
+        raise ConvergenceError(f"step {t} of the soft body did not settle: {left:.2e} of the forces is left", report=z)
+
+    def _guess(self) -> FloatArray:
+        """Coordinates if all went on as before, or as they are where that is nearer."""
+        ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
+        there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
+        return ahead if there <= here else self.before
+
+    def _descend(self, z: FloatArray, d: FloatArray, size: float) -> tuple[FloatArray, FloatArray, float] | None:
+        """The longest share of a step that leaves less over."""
+        share = 1.0
+        while share >= SHORTEST:
+            moved = z + share * d
+            rest, scale = self.residual(moved)
+            if np.isfinite(rest).all() and float(np.linalg.norm(rest)) <= (1.0 - 1e-4 * share) * size:
+                return moved, rest, scale
+            share *= 0.5
+        return None
+
+
+def _with_diagonal(matrix: Any, values: FloatArray) -> Any:
+    from marey.muscle._control_scipy import sparse
+
+    if isinstance(matrix, np.ndarray):
+        return matrix + np.diag(values)
+    return sparse.csc_array(matrix + sparse.diags_array(values))
+
+
+def factor(matrix: Any) -> Callable[[FloatArray, bool], FloatArray]:
+    """Solver with a matrix, dense or sparse by columns, or with its transpose; for one column or many."""
+    from marey.muscle._control_scipy import lu_factor, lu_solve, splu
+
+    if isinstance(matrix, np.ndarray):
+        found = lu_factor(matrix, overwrite_a=True, check_finite=False)
+        return lambda b, transposed: lu_solve(found, b, trans=int(transposed), check_finite=False)
+    try:
+        parts = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+    except RuntimeError as error:
+        raise ConvergenceError(f"the matrix of a step of the soft body is singular: {error}") from None
+    return lambda b, transposed: parts.solve(b, "T" if transposed else "N")
+
+
+class StepDerivative:
+    """Derivative of a solved step, forwards and transposed, by one factorisation."""
+
+    def __init__(self, step: NewtonStep, z: FloatArray) -> None:
+        self.system, self.z = step.system, z
+        self.slopes = step.system.slopes(*step.ends(z), step.a)
+        self.joints = step.system.chart.joints(z, step.before, step.system.dt)
+        self.solve = step.factor(z, self.slopes.matrix)
+
+    def back(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transposed products: by state ``(m,)`` and by control ``(s,)``."""
+        chart, masses, h = self.system.chart, self.system.masses, self.system.dt
+        n, angles = masses.size, chart.num_angles
+        ends = chart.drop(self.z, r[:n] + r[n : 2 * n] / h)
+        ends[ends.size - angles :] += r[2 * n :]
+        w = self.solve(ends, True)
+        on_points = chart.lift(self.z, w)
+        drag = self.slopes.drag(on_points[:, None], True)[:, 0]
+        by_x = masses / h**2 * on_points + drag / h - r[n : 2 * n] / h
+        by_angles = -(self.joints.drag * w)[w.size - angles :]
+        return np.concatenate([by_x, masses / h * on_points, by_angles]), self.slopes.by_control.T @ on_points
+
+    def forth(self, dq: FloatArray, da: FloatArray) -> FloatArray:
+        """Changes of the next state ``(m, k)`` for changes of state ``(m, k)`` and of control ``(s, k)``."""
+        chart, masses, h = self.system.chart, self.system.masses, self.system.dt
+        n, angles = masses.size, chart.num_angles
+        dx, dv = dq[:n], dq[n : 2 * n]
+        push = (masses / h)[:, None] * (dx / h + dv) + self.slopes.drag(dx, False) / h + self.slopes.by_control @ da
+        right = chart.drop(self.z, push)
+        first = right.shape[0] - angles
+        right[first:] -= self.joints.drag[first:, None] * dq[2 * n :]
+        dz = self.solve(right, False)
+        ahead = chart.lift(self.z, dz)
+        return np.concatenate([ahead, (ahead - dx) / h, dz[first:]])

@@ -1,0 +1,85 @@
+"""Splines and dampers of a soft body as springs with constant weights, so that their forces have exact derivatives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+
+if TYPE_CHECKING:
+    from marey.muscle._control_segments_kernels import Segments
+    from marey.muscle._muscles import Muscles
+
+Spread = Literal["cell", "region"]
+SAME_PLACE = 1e-9  # [-] of the size of the region; how well weights must give a point back
+
+
+def spline_segments(muscles: Muscles, spread: Spread | None = None) -> Segments:
+    r"""Segments of splines between points :math:`p = Wx`; the nodes feel :math:`W^Tf`, which keeps all momentum.
+
+    [Engell2012]_ §20.2, Eqs 77-79. "cell" weighs the nodes of the cell around a point, "region" those of its whole
+    region, so that the point is given back at rest and under any affine motion; by default the one that is nearer to
+    the transfer of the muscles.
+    """
+    from marey.muscle._control_segments_kernels import Segments
+
+    arrays = muscles.arrays
+    if np.any(arrays.laws != 0):
+        raise InputError("a spline has the law 'hill'", "Control works with splines of the law 'spring'")
+    if spread not in (None, "cell", "region"):
+        raise InputError(f"spread is '{spread}'", "Say 'cell' or 'region'")
+    kind = spread or ("cell" if muscles.transfer == "virtual_work" else "region")
+    W: Any = muscles.embedding.matrix() if kind == "cell" else _region_weights(muscles)
+    pairs = np.asarray(arrays.segments, dtype=np.int64)
+    lags = (W[pairs[:, 0]] - W[pairs[:, 1]]).tocsr()
+    lags.eliminate_zeros()
+    starts, nodes = lags.indptr.astype(np.int64), lags.indices.astype(np.int64)
+    return Segments(starts, nodes, lags.data, arrays.rest.copy(), arrays.stiffness.copy(), arrays.damping.copy())
+
+
+def _region_weights(muscles: Muscles) -> Any:
+    r"""Weights :math:`w_j = m_j(a + b\cdot r_j)` of regions, of least :math:`\sum w^2/m`, that give the points back."""
+    from marey.muscle._control_scipy import sparse
+
+    arrays, x = muscles.arrays, muscles.rest_nodes
+    W = np.asarray(muscles.embedding.matrix().toarray(), dtype=np.float64)
+    for i, p in enumerate(muscles.points()):
+        nodes = np.asarray(arrays.nodes[arrays.starts[i] : arrays.starts[i + 1]])
+        arms = x[nodes] - p
+        size = float(np.abs(arms).max(initial=0.0)) or 1.0
+        moments = np.vstack([np.ones(len(nodes)), arms.T / size])
+        mass = muscles.masses[nodes] / muscles.masses[nodes].sum()
+        inverse = np.asarray(np.linalg.pinv((moments * mass) @ moments.T, rcond=1e-10), dtype=np.float64)
+        weights = mass * (inverse[0] @ moments)
+        if np.linalg.norm(moments @ weights - np.eye(4)[0]) < SAME_PLACE:
+            W[i] = 0.0
+            W[i, nodes] = weights
+    return sparse.csr_array(W)
+
+
+def edge_dampers(nodes: FloatArray, cells: IntArray, strengths: FloatArray) -> Segments:
+    """Dampers along the edges of cells: their share of ``strengths`` ``(T,)`` [N s m] over the length squared."""
+    from marey.muscle._control_segments_kernels import Segments
+
+    corners = np.array([(a, b) for a in range(cells.shape[1]) for b in range(a)])
+    pairs = np.sort(cells[:, corners].reshape(-1, 2), axis=1)
+    edges, owner = np.unique(pairs, axis=0, return_inverse=True)
+    share = np.bincount(owner.ravel(), weights=np.repeat(strengths / len(corners), len(corners)))
+    lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
+    starts, signs = np.arange(0, 2 * len(edges) + 1, 2), np.tile([1.0, -1.0], len(edges))
+    return Segments(starts, edges.ravel().astype(np.int64), signs, lengths, np.zeros(len(edges)), share / lengths**2)
+
+
+def joined(parts: list[Segments]) -> Segments:
+    """Several sets of segments as one."""
+    from marey.muscle._control_segments_kernels import Segments
+
+    if not parts:
+        none = np.zeros(0)
+        return Segments(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), none, none, none, none)
+    counts = np.concatenate([np.diff(part.starts) for part in parts])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    rest = (np.concatenate([getattr(part, name) for part in parts]) for name in Segments._fields[1:])
+    return Segments(starts, *rest)

@@ -1,0 +1,143 @@
+"""Springs and dampers between weighted sums of nodes, and the matrix of a step, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray, kernel
+
+SHORTEST_M = 1e-12  # [m] below, a segment has no direction and pulls nowhere
+
+
+class Segments(NamedTuple):
+    """Damped springs; the vector of segment s is the sum of weights times nodes."""
+
+    starts: IntArray  # (S + 1,) entries of nodes and weights of each segment
+    nodes: IntArray  # (nnz,)
+    weights: FloatArray  # (nnz,) of the first end less those of the second; they sum to nothing
+    rest: FloatArray  # (S,) [m]
+    stiffness: FloatArray  # (S,) [N/m]
+    damping: FloatArray  # (S,) [N s/m]
+
+
+@kernel
+def _vector(segments: Segments, s: int, x: FloatArray, out: FloatArray) -> None:
+    out[:] = 0.0
+    for e in range(segments.starts[s], segments.starts[s + 1]):
+        j, w = segments.nodes[e], segments.weights[e]
+        for i in range(3):
+            out[i] += w * x[j, i]
+
+
+@kernel
+def segment_forces(segments: Segments, x: FloatArray, v: FloatArray, alpha: FloatArray, out: FloatArray) -> None:
+    """Add the forces on nodes ``(V, 3)`` [N] of segments that contract to ``alpha`` times their rest lengths."""
+    e, u = np.empty(3), np.empty(3)
+    for s in range(len(segments.rest)):
+        _vector(segments, s, x, e)
+        _vector(segments, s, v, u)
+        length = np.sqrt(e[0] * e[0] + e[1] * e[1] + e[2] * e[2])
+        if length < SHORTEST_M:
+            continue
+        rate = (e[0] * u[0] + e[1] * u[1] + e[2] * u[2]) / length
+        tension = segments.stiffness[s] * (length - alpha[s] * segments.rest[s]) + segments.damping[s] * rate
+        for n in range(segments.starts[s], segments.starts[s + 1]):
+            pull = -tension * segments.weights[n] / length
+            for i in range(3):
+                out[segments.nodes[n], i] += pull * e[i]
+
+
+@kernel
+def segment_slopes(
+    segments: Segments, x: FloatArray, v: FloatArray, alpha: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Derivatives of a segment's force by its vector, by its rate ``(S, 3, 3)`` and by alpha ``(S, 3)``."""
+    num = len(segments.rest)
+    by_x, by_v, by_alpha = np.zeros((num, 3, 3)), np.zeros((num, 3, 3)), np.zeros((num, 3))
+    h, u = np.empty(3), np.empty(3)
+    for s in range(num):
+        _vector(segments, s, x, h)
+        _vector(segments, s, v, u)
+        length = np.sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
+        if length < SHORTEST_M:
+            continue
+        k, c = segments.stiffness[s], segments.damping[s]
+        h /= length
+        rate = h[0] * u[0] + h[1] * u[1] + h[2] * u[2]
+        tension = k * (length - alpha[s] * segments.rest[s]) + c * rate
+        for i in range(3):
+            by_alpha[s, i] = k * segments.rest[s] * h[i]
+            for j in range(3):
+                side = ((1.0 if i == j else 0.0) - h[i] * h[j]) / length
+                by_v[s, i, j] = -c * h[i] * h[j]
+                by_x[s, i, j] = -h[i] * (k * h[j] + c * (u[j] - rate * h[j]) / length) - tension * side
+    return by_x, by_v, by_alpha
+
+
+@kernel
+def segment_products(segments: Segments, blocks: FloatArray, u: FloatArray, transposed: bool) -> FloatArray:
+    """Changes of forces ``(V, 3, n)`` for changes of nodes ``(V, 3, n)``, by blocks of segments or their transposes."""
+    out = np.zeros_like(u)
+    num = u.shape[2]
+    d, f = np.empty((3, num)), np.empty((3, num))
+    for s in range(len(segments.rest)):
+        d[:] = 0.0
+        f[:] = 0.0
+        first, last = segments.starts[s], segments.starts[s + 1]
+        for e in range(first, last):
+            for i in range(3):
+                for n in range(num):
+                    d[i, n] += segments.weights[e] * u[segments.nodes[e], i, n]
+        for i in range(3):
+            for j in range(3):
+                b = blocks[s, j, i] if transposed else blocks[s, i, j]
+                for n in range(num):
+                    f[i, n] += b * d[j, n]
+        for e in range(first, last):
+            for i in range(3):
+                for n in range(num):
+                    out[segments.nodes[e], i, n] += segments.weights[e] * f[i, n]
+    return out
+
+
+@kernel
+def segment_columns(segments: Segments, pulls: FloatArray, owners: FloatArray, num_nodes: int) -> FloatArray:
+    """Derivative of the nodes' forces by controls ``(V, 3, s)``: pulls of segments times the matrix of alpha."""
+    out = np.zeros((num_nodes, 3, owners.shape[1]))
+    for s in range(owners.shape[0]):
+        for c in range(owners.shape[1]):
+            share = owners[s, c]
+            if share != 0.0:
+                for e in range(segments.starts[s], segments.starts[s + 1]):
+                    for i in range(3):
+                        out[segments.nodes[e], i, c] += share * segments.weights[e] * pulls[s, i]
+    return out
+
+
+@kernel
+def add_segments(segments: Segments, blocks: FloatArray, places: IntArray, values: FloatArray) -> None:
+    """Subtract the blocks of segments from a matrix of node blocks; places are those of all pairs of each segment."""
+    p = 0
+    for s in range(len(segments.rest)):
+        for a in range(segments.starts[s], segments.starts[s + 1]):
+            for b in range(segments.starts[s], segments.starts[s + 1]):
+                w = segments.weights[a] * segments.weights[b]
+                for i in range(3):
+                    for j in range(3):
+                        values[places[p], i, j] -= w * blocks[s, i, j]
+                p += 1
+
+
+@kernel
+def add_rises(starts: IntArray, rises: FloatArray, stiffness: FloatArray, places: IntArray, values: FloatArray) -> None:
+    """Add the rank-one blocks of nodes' volumes: ``stiffness`` times the outer product of ``rises`` of each node."""
+    p = 0
+    for n in range(len(starts) - 1):
+        for a in range(starts[n], starts[n + 1]):
+            for b in range(starts[n], starts[n + 1]):
+                for i in range(3):
+                    for j in range(3):
+                        values[places[p], i, j] += stiffness[n] * rises[a, i] * rises[b, j]
+                p += 1

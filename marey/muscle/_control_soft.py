@@ -1,0 +1,211 @@
+"""Soft bodies under space-time control: backward Euler solved to rounding, so that its derivative is exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
+from marey.muscle._control_chart import Chart, NodeChart
+from marey.muscle._control_newton import NewtonStep, Slopes, StepDerivative
+from marey.muscle._control_pattern import StepPattern
+from marey.muscle._control_segments import Spread, edge_dampers, joined, spline_segments
+
+if TYPE_CHECKING:
+    from marey.muscle._body import SoftBody
+    from marey.muscle._control_segments_kernels import Segments
+    from marey.muscle._muscles import Muscles
+
+Control = Literal["activation", "alpha", "segments", "nodes"]
+CONTROLS = ("activation", "alpha", "segments", "nodes")
+FREE = -1  # what the carriers of a body call a node that nothing holds
+
+
+class SoftSystem:
+    r"""A soft body whose controls are activations of its splines, or forces on its nodes.
+
+    .. math:: M\frac{v^+ - v}{\Delta t} = f(x^+) + W^Ts(Wx^+, Wv^+, \alpha) + f_{ext}, \qquad x^+ = x + \Delta t\,v^+
+
+    [Engell2012]_ §25.4, with an implicit step: Newton's method to rounding, so that the transposed solve with the same
+    matrix gives the exact derivative. Every force is the slope of an energy, or a damper. The state is positions, then
+    velocities of all nodes: ``q = (x, v)`` of length ``6 V``.
+
+    Args:
+        body: its nodes, material, pins, gravity and muscles are used; it is not moved.
+        dt: step [s].
+        control: "activation" of splines from 0 to 1, "alpha" of splines, alpha of "segments", or forces on "nodes".
+        actuated: nodes that forces act on, for ``control="nodes"``; all free ones by default.
+        spread: which nodes a point of a spline moves: of its "cell" or of its "region".
+        damping_s: time of dampers along the edges [s]; that of the body by default.
+    """
+
+    def __init__(
+        self,
+        body: SoftBody,
+        *,
+        dt: float = 1 / 60,
+        control: Control | None = None,
+        actuated: ArrayLike | None = None,
+        spread: Spread | None = None,
+        damping_s: float | None = None,
+    ) -> None:
+        if not (np.isfinite(dt) and dt > 0.0):
+            raise InputError(f"dt is {dt}", "Give a time step above zero, in seconds")
+        self.body, self.dt = body, float(dt)
+        self.control: str = _checked_control(control, body.muscles)
+        self.actuated: IntArray = _checked_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
+        self.masses: FloatArray = np.repeat(body.masses, 3)  # (3V,)
+        self.weight: FloatArray = (body.masses[:, None] * body.gravity).ravel()
+        self.segments: Segments = _segments(body, spread, body.damping[1] if damping_s is None else damping_s)
+        self.pattern = StepPattern(body.elastic, self.segments, len(body.masses))
+        self.chart: Chart = NodeChart(self.pattern, body.carriers == FREE)
+        self._base, self._owners = _alphas(self.control, body.muscles, len(self.segments.rest))
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes V."""
+        return len(self.body.masses)
+
+    @property
+    def num_states(self) -> int:
+        """Length of a state."""
+        return 6 * self.num_nodes + self.chart.num_angles
+
+    @property
+    def num_controls(self) -> int:
+        """Length of the controls of one step."""
+        return 3 * self.actuated.size if self.control == "nodes" else self._owners.shape[1]
+
+    def state(self, positions: ArrayLike | None = None, velocities: ArrayLike | None = None) -> FloatArray:
+        """State from positions and velocities ``(V, 3)``; the body at rest by default."""
+        x = self.body.mesh.nodes if positions is None else frozen(positions, self.num_nodes, 3, name="positions")
+        v = np.zeros_like(x) if velocities is None else frozen(velocities, self.num_nodes, 3, name="velocities")
+        return np.concatenate([x.ravel(), v.ravel(), np.zeros(self.chart.num_angles)])
+
+    def split(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Positions and velocities ``(..., V, 3)`` of states."""
+        n, shape = 3 * self.num_nodes, (*q.shape[:-1], self.num_nodes, 3)
+        return q[..., :n].reshape(shape), q[..., n : 2 * n].reshape(shape)
+
+    def components(self, nodes: ArrayLike) -> IntArray:
+        """Numbers of the position components ``(3 k,)`` of nodes in a state, for a goal."""
+        return (3 * np.atleast_1d(np.asarray(nodes, dtype=np.int64))[:, None] + np.arange(3)).ravel()
+
+    def alphas(self, a: FloatArray) -> FloatArray:
+        """Contraction of each segment of the controls of a step; dampers along edges come last."""
+        return self._base if self.control == "nodes" else self._base + self._owners @ a
+
+    def forces(self, x: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
+        """All forces on the nodes ``(3V,)`` [N] but inertia."""
+        from marey.muscle._control_segments_kernels import segment_forces
+
+        found = self.body.forces(x) - self.body.damping[0] * self.body.masses[:, None] * v
+        segment_forces(self.segments, x, v, self.alphas(a), found)
+        if self.control == "nodes":
+            found[self.actuated] += a.reshape(-1, 3)
+        return found.ravel() + self.weight
+
+    def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, *, exact: bool) -> FloatArray:
+        """Blocks of inertia, stiffness and drag for :class:`NewtonStep`."""
+        from marey.muscle._control_segments_kernels import segment_slopes
+
+        by_x, by_v, _ = segment_slopes(self.segments, x, v, self.alphas(a))
+        return self._blocks(x, by_x, by_v, exact)
+
+    def _blocks(self, x: FloatArray, by_x: FloatArray, by_v: FloatArray, exact: bool) -> FloatArray:
+        inertia = self.body.masses * (1.0 / self.dt**2 + self.body.damping[0] / self.dt)
+        return self.pattern.assemble(x, by_x + by_v / self.dt, inertia, exact=exact)
+
+    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> Slopes:
+        """Derivatives of the equations of a step at its end."""
+        from marey.muscle._control_segments_kernels import segment_columns, segment_products, segment_slopes
+
+        by_x, by_v, by_alpha = segment_slopes(self.segments, x, v, self.alphas(a))
+        rate = self.body.damping[0] * self.masses[:, None]
+
+        def drag(u: FloatArray, transposed: bool) -> FloatArray:
+            each = np.ascontiguousarray(u).reshape(self.num_nodes, 3, -1)
+            return rate * u - segment_products(self.segments, by_v, each, transposed).reshape(u.shape)
+
+        if self.control == "nodes":
+            by_control = np.zeros((3 * self.num_nodes, self.num_controls))
+            by_control[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
+        else:
+            columns = segment_columns(self.segments, by_alpha, self._owners, self.num_nodes)
+            by_control = columns.reshape(3 * self.num_nodes, -1)
+        return Slopes(self._blocks(x, by_x, by_v, True), drag, by_control)
+
+    def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
+        """State after one step.
+
+        Raises:
+            ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
+        """
+        job = self._job(q, a)
+        z = job.solve(t)
+        x, v = job.ends(z)
+        return np.concatenate([x.ravel(), v.ravel(), z[z.size - self.chart.num_angles :]])
+
+    def vjp(
+        self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, r: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Products of the transposed derivatives of the step by state and by control with ``r``: one solve."""
+        return self._derivative(q, a, q_next).back(r)
+
+    def jvp(
+        self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray
+    ) -> FloatArray:
+        """Changes of the next state ``(m, n)`` for n changes of state ``(m, n)`` and of control ``(s, n)``."""
+        return self._derivative(q, a, q_next).forth(dq, da)
+
+    def _job(self, q: FloatArray, a: FloatArray) -> NewtonStep:
+        return NewtonStep(self, *self.split(q), q[6 * self.num_nodes :], a)
+
+    def _derivative(self, q: FloatArray, a: FloatArray, q_next: FloatArray) -> StepDerivative:
+        z = self.chart.coordinates(self.split(q_next)[0], q_next[6 * self.num_nodes :])
+        return StepDerivative(self._job(q, a), z)
+
+
+def _checked_control(control: str | None, muscles: Muscles | None) -> str:
+    chosen = control or ("nodes" if muscles is None else "activation")
+    if chosen not in CONTROLS:
+        raise UnknownNameError("control", chosen, "soft systems", CONTROLS)
+    if muscles is None and chosen != "nodes":
+        raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
+    return chosen
+
+
+def _checked_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
+    free = np.flatnonzero(body.carriers == FREE)
+    nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
+    strange = nodes[~np.isin(nodes, free)]
+    if strange.size:
+        raise InputError(f"actuated names node {strange[0]}, which is held or not there", "Name free nodes only")
+    return nodes
+
+
+def _segments(body: SoftBody, spread: Spread | None, time_s: float) -> Segments:
+    """Segments of splines, then dampers along the edges of cells if there is a time for them."""
+    parts = [] if body.muscles is None else [spline_segments(body.muscles, spread)]
+    if time_s > 0.0:
+        arrays = getattr(body.elastic, "arrays", None)
+        if arrays is None or not hasattr(arrays, "mu"):
+            raise InputError("the body is a lattice of springs", "Set damping_s to 0; its own springs are used")
+        strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
+        parts.append(edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
+    return joined(parts)
+
+
+def _alphas(control: str, muscles: Muscles | None, num_segments: int) -> tuple[FloatArray, FloatArray]:
+    """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""
+    base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
+    if muscles is None or control == "nodes":
+        return base, np.zeros((num_segments, 0))
+    owners = np.eye(muscles.num_splines)[muscles.owners] if control != "segments" else np.eye(count)
+    if control == "activation":
+        owners = -owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
+    else:
+        base[:count] = 0.0
+    return base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))])
