@@ -16,7 +16,6 @@ from marey.kinematics import Limb, solve_two_bone
 from marey.motion import Motion, with_contacts
 
 ROUNDS: Final = 2  # of measuring and moving: legs that follow have masses of their own
-FOLLOWS: Final = 0.87  # [-] part of the root's shift that the centre of mass makes, feet staying where they are
 CUTOFF_HZ: Final = 12.0  # as the validity report measures forces
 WINDOW_S: Final = 0.04  # [s] and averages them, by a window of this standard deviation
 MARGIN_M: Final = 0.01  # [m] inside the edge of the soles
@@ -60,10 +59,10 @@ def balanced(
     if motion.num_frames < MIN_FRAMES:
         return motion
     body = Body.from_motion(motion) if body is None else body
-    total, shown = np.zeros((motion.num_frames, 2)), motion
+    shift, shown = np.zeros((motion.num_frames, 2)), motion
     for _ in range(ROUNDS):
-        total = total + least_shift(_need(shown, body, margin_m), motion.rate_hz, keep) / FOLLOWS
-        shown = shifted(motion, total)
+        shift = least_shift(_need(shown, body, margin_m), motion.rate_hz, keep, shift)
+        shown = shifted(motion, shift)
     return shown
 
 

@@ -12,10 +12,12 @@ from marey.base import BoolArray, FloatArray
 NUM_DIRECTIONS: Final = 24  # of half planes round the soles
 _ANGLES: Final = 2.0 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS
 DIRECTIONS: Final[FloatArray] = np.stack([np.sin(_ANGLES), np.cos(_ANGLES)], axis=1)
-STAY: Final = 2e-3  # weight of a shift against that of pressure beside the soles
+STAY: Final = 0.03  # weight of a shift against that of pressure beside the soles
 KEEP: Final = 1e6  # times as much where the root is to stay
-AT_REST: Final = 1.0  # [s²] weight of its speed at both ends
+FOLLOWS: Final = 0.87  # [-] part of the root's shift that the centre of mass makes, feet staying where they are
+AT_REST: Final = 100.0  # [s²] weight of its speed at both ends
 JERK: Final = 1e-8  # [s⁶] weight of its third derivative
+FARTHEST_M: Final = 0.08  # [m] a shift beyond this counts as pressure beside the soles does
 MAX_STEPS: Final = 30
 SETTLED_M: Final = 1e-5  # [m]
 REACH: Final = 3  # frames that a row of the equations spans
@@ -32,10 +34,10 @@ class Need(NamedTuple):
     is_carried: BoolArray  # (F,) where anything does; elsewhere it flies
 
 
-def least_shift(need: Need, rate_hz: float, keep: Sequence[int] = ()) -> FloatArray:
+def least_shift(need: Need, rate_hz: float, keep: Sequence[int] = (), before: FloatArray | None = None) -> FloatArray:
     r"""Find the least shift ``(F, 2)`` [m] of the root that brings the pressure onto the soles.
 
-    .. math:: \sum_t |p + L\delta - S|^2 + a|\delta|^2 + b|\dddot\delta|^2,\qquad L\delta = \delta - l\,\ddot\delta
+    .. math:: \sum_t |p + L\delta - S|^2 + a|\delta|^2 + b|\dddot\delta|^2,\qquad L\delta = c\,(\delta - l\,\ddot\delta)
 
     is made least, in which :math:`|\cdot - S|` counts how far the pressure is beyond each half plane round the soles.
     In flight :math:`l\,\ddot\delta` is counted instead: what flies is not pushed. At the ends neither the root nor its
@@ -45,11 +47,15 @@ def least_shift(need: Need, rate_hz: float, keep: Sequence[int] = ()) -> FloatAr
         need: of the clip.
         rate_hz: frames per second.
         keep: frames with no shift.
+        before: shift ``(F, 2)`` [m] that the clip has already, from which the new one goes on.
     """
     count = len(need.places)
     curve = _rows(count, (1.0, -2.0, 1.0), -1) * rate_hz**2
     pendulum = -need.lever[:, None] * curve
     pendulum[:, 1] += 1.0
+    pendulum *= FOLLOWS
+    if before is not None:
+        need = need._replace(places=need.places - _applied(pendulum, before))
     still = np.full(count, STAY)
     still[[0, -1, *keep]] *= KEEP
     ends = np.isin(np.arange(count), (0, count - 2))
@@ -66,10 +72,12 @@ def _solved(need: Need, pendulum: FloatArray, fixed: FloatArray) -> FloatArray:
     shift = np.zeros_like(need.places)
     for _ in range(MAX_STEPS):
         out = (beyond + _applied(pendulum, shift) @ DIRECTIONS.T > 0.0) & need.is_bound[:, None]
-        blocks = np.einsum("fk,ka,kb->fab", out.astype(np.float64), DIRECTIONS, DIRECTIONS)
+        far = shift @ DIRECTIONS.T > FARTHEST_M
         bands = fixed.copy()
-        _add(bands, pendulum, -1, blocks)
-        before, shift = shift, _solve(bands, _transposed(pendulum, np.where(out, -beyond, 0.0) @ DIRECTIONS))
+        _add(bands, pendulum, -1, _blocks(out))
+        _add(bands, np.ones((len(shift), 1)), 0, _blocks(far))
+        right = _transposed(pendulum, np.where(out, -beyond, 0.0) @ DIRECTIONS) + FARTHEST_M * (far @ DIRECTIONS)
+        before, shift = shift, _solve(bands, right)
         if np.abs(shift - before).max() < SETTLED_M:
             break
     return shift
@@ -85,6 +93,11 @@ def _rows(count: int, stencil: Sequence[float], first: int) -> FloatArray:
 
 def _scaled(weights: FloatArray | BoolArray) -> FloatArray:
     return np.asarray(weights, dtype=np.float64)[:, None, None] * np.eye(2)
+
+
+def _blocks(beyond: BoolArray) -> FloatArray:
+    """Weights ``(F, 2, 2)`` of the directions ``(F, K)`` in which something is too far."""
+    return np.einsum("fk,ka,kb->fab", beyond.astype(np.float64), DIRECTIONS, DIRECTIONS)
 
 
 def _applied(rows: FloatArray, shift: FloatArray) -> FloatArray:

@@ -84,9 +84,18 @@ def _rebuilt(
     if refine:
         result = _exact(graph, result, sketch)
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
-    motion = balanced(motion, graph.database.body, keep=frames) if refine else motion
     reaches = find_reaches(graph, result, frames, sketch)
-    return refine_reaches(motion, reaches)[0] if refine else motion, reaches, frames
+    if refine:
+        steady = balanced(motion, graph.database.body, keep=_pinned_frames(graph, result, sketch, frames))
+        motion = refine_reaches(steady, reaches)[0]
+    return motion, reaches, frames
+
+
+def _pinned_frames(graph: MotionGraph, result: SearchResult, sketch: Sketch, frames: tuple[int, ...]) -> list[int]:
+    """Frames at which the sketch says where the root is."""
+    aims = find_aims(graph, result, sketch)
+    met = zip(result.met, frames, strict=True)
+    return [frame for step, frame in met if step in aims and aims[step].root is not None]
 
 
 def _exact(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> SearchResult:

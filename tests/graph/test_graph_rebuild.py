@@ -119,7 +119,7 @@ def test_safonova_a22_a_thing_beside_the_hand_is_reached_to_a_millimetre(picking
     river = River((8.0, 0.0), (8.0, 1.0), 0.3)
     still, there = rebuild_for(picking, way, replace(sketch, world=replace(sketch.world, rivers=(river,))))
     assert there[0] < 1e-3
-    assert np.abs(still.root_positions - raw.root_positions).max() == 0.0  # by a river no foot moves
+    assert np.abs(still.root_positions - raw.root_positions).max() < 0.1  # by a river no foot moves, but who tips leans
     assert np.abs(contact_positions(still)[:, feet] - contact_positions(raw)[:, feet]).max() < 1e-9
 
 

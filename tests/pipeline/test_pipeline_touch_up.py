@@ -42,12 +42,12 @@ def test_long_red_stretches_are_cut_and_ends_stay_inside():
 
 @pytest.fixture(scope="module")
 def jolted() -> Motion:
-    """A walk whose hips are thrown up and down in the middle, faster than they could fall, over feet that stay."""
+    """A walk whose hips are thrown aside in the middle, harder than its feet could push, over feet that stay."""
     motion = synthesize(SKETCH, "locomotion", check=False).motion
     assert motion is not None
     t = np.arange(motion.num_frames) / motion.rate_hz
-    bump = -0.03 * np.exp(-0.5 * ((t - 2.5) / 0.05) ** 2)
-    thrown = replace(motion, root_positions=motion.root_positions + bump[:, None] * [0.0, 1.0, 0.0])
+    bump = 0.03 * np.exp(-0.5 * ((t - 2.5) / 0.1) ** 2)
+    thrown = replace(motion, root_positions=motion.root_positions + bump[:, None] * [1.0, 0.0, 0.0])
     for side in ("left", "right"):
         limb = Limb.named(motion.skeleton, f"{side}_leg")
         ends = motion.joint_frames()[1][:, limb.end]
