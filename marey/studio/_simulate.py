@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import ConvergenceError, FloatArray, InputError
-from marey.control._reference_stand import stand
+from marey.control import stand
 from marey.motion import Motion
 from marey.simulate import Ball, PointForce, Push, Simulator, forces_at
 from marey.skeleton import Pose, role_map
 from marey.studio._simulate_figure import Figures, grounded
 from marey.studio._simulate_hand import ROOM_M, Hand
 from marey.studio._simulate_take import Take
-from marey.studio._simulate_trace import Standing, Trace, standing
+from marey.studio._simulate_trace import LEAST_N, Standing, Trace, standing
 from marey.studio._simulate_will import Will, make_will
 from marey.studio._simulate_wish import BALL_KG, BALL_M_S, ON_FEET, PUSH_N, PUSH_S, Wish, direction, part_named
 from marey.studio._walker import TIMING_MEMORY, hearing, within
@@ -31,6 +31,7 @@ MAX_OWED_S: Final = 0.1  # a page that slept does not catch up
 MAX_BALLS: Final = 4
 THROW_M: Final = 2.5  # from where balls come
 PACE_S: Final = 1.0  # over which the pace is averaged
+SEEN_S: Final = 0.3  # that a push is shown
 FOLLOW_S: Final = 0.3  # in which the view follows the figure
 SHOWN: Final = {"Forces": True, "Support": True, "Centre of mass": True}
 
@@ -54,13 +55,14 @@ class Arena:
         self._owed_s = 0.0
         self._roles = role_map(self.clip.skeleton)
         self._names = self.clip.skeleton.names
-        self.start()
+        self.start(is_standing=self.wish.will == "balance")
 
     def start(self, *, is_standing: bool = False) -> None:
         """Put the figure into its frame again, at rest, or let it stand as quietly as the clip ever does."""
         self.hand: Hand | None = None
         self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
         self._pushes: list[Push] = []
+        self._last_push: tuple[float, tuple[PointForce, ...]] = (0.0, ())  # until when it is shown
         pose = stand(self.clip, STEP_S)[0] if is_standing else self.clip[self.frame]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
         self.home = grounded(self._made(), pose, self.ground)
@@ -139,6 +141,12 @@ class Arena:
         """How the figure is now."""
         return self.simulator.state.pose
 
+    def felt(self) -> tuple[PointForce, ...]:
+        """Forces of hands and pushes; a push is seen for a while, since most are over before a picture is made."""
+        until_s, pushes = self._last_push
+        now = [f for f in self.pulls if f not in pushes]
+        return (*now, *(pushes if self.time_s < until_s else ()))
+
     def standing(self) -> Standing:
         """What bears the figure, and where its centre of mass is."""
         return standing(self.simulator, self.ground.normal, self.pivot)
@@ -196,7 +204,10 @@ class Arena:
         self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
 
     def _made_step(self) -> None:
-        self.pulls = (*self._pull(), *forces_at(self._pushes, self._now_s, STEP_S))
+        pushes = forces_at(self._pushes, self._now_s, STEP_S)
+        if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
+            self._last_push = self.time_s + SEEN_S, pushes
+        self.pulls = (*self._pull(), *pushes)
         self._moved_on()
         if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_M:
             raise InputError(
@@ -210,6 +221,16 @@ class Arena:
         if self.hand is None:
             x, _, z = self.simulator.state.root_position.tolist()
             self._view += (np.array([x, z]) - self._view) * (STEP_S / FOLLOW_S)
+        if self.will.is_over:
+            self._end()
+
+    def _end(self) -> None:
+        """A clip that was followed to its end begins again; a take ends with it."""
+        if self.is_recording:
+            self.is_running = self.is_recording = False
+            return
+        self.hand, self._pushes = None, []
+        self.will.begin_again()
 
     def _moved_on(self) -> None:
         """Let the will make its step; limits that make it unstable are given up."""

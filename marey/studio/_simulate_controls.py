@@ -16,6 +16,7 @@ from marey.studio._simulate_wish import (
     DIRECTION_DEG,
     FEET,
     FLAGS,
+    ON_FEET,
     PARTS,
     PUSH_N,
     PUSH_S,
@@ -24,7 +25,7 @@ from marey.studio._simulate_wish import (
     WILLS,
     Wish,
 )
-from marey.studio._sketch_controls import when_user
+from marey.studio._sketch_controls import see, when_user
 from marey.studio._walk_controls import Field
 
 Tell = Callable[[str, Callable[[Arena], None]], None]  # a key, under which the newest wins, and the edit
@@ -41,7 +42,16 @@ LABELS: Final = {  # slider -> label, step, hint
 TICKS: Final = {
     "is_full": ("All joints move", "the full space instead of modes"),
     "has_limits": ("Joint limits of the clip", "with half a radian of room"),
-    "is_reaching": ("Reach for the hand", "a balancing figure follows the hand by itself instead of being pulled"),
+    "is_reaching": ("Reach for the hand", "the figure follows the hand by itself instead of being pulled"),
+}
+
+MEANT_FOR: Final = {  # wills to which a widget means something, where it is not all of them
+    "alpha": ("puppet",),
+    "stiffness_per_s": ("puppet", *ON_FEET),
+    "pull_n_m": ("free", *ON_FEET),
+    "has_limits": ("free", "puppet"),
+    "is_reaching": ON_FEET,
+    "feet": ("balance",),
 }
 
 
@@ -58,6 +68,8 @@ class WillGroup:
             for what, (label, hint) in TICKS.items()
         }
         assert set(self.ticks) == set(FLAGS) and set(self.fields) == set(RANGES)
+        self._widgets = {"feet": self.feet.widget} | {what: field.slider for what, field in self.fields.items()}
+        self._widgets |= {what: box.widget for what, box in self.ticks.items()}
         self.will.on_user(told(tell, "will", self.will.heard, Arena.choose))
         self.feet.on_user(told(tell, "feet", self.feet.heard, Arena.stand_on))
         for what, field in self.fields.items():
@@ -66,12 +78,18 @@ class WillGroup:
             box.on_user(told(tell, what, box.heard, _asking(what)))
 
     def refresh(self, arena: Arena) -> None:
-        """Show what was asked for."""
-        wish = arena.wish
+        """Show what was asked for, and what means something to this will."""
+        wish, most = arena.wish, arena.figures.num_modes
+        if most is not None and self.fields["modes"].slider.max != most:
+            self.fields["modes"].slider.max = most
         self.will.show(wish.will)
         self.feet.show(wish.feet)
-        for what, widget in (*self.fields.items(), *self.ticks.items()):
-            widget.show(getattr(wish, what))
+        for what, field in self.fields.items():
+            field.show(min(wish.modes, most or wish.modes) if what == "modes" else getattr(wish, what))
+        for what, box in self.ticks.items():
+            box.show(getattr(wish, what))
+        for what, widget in self._widgets.items():
+            see(widget, wish.will in MEANT_FOR.get(what, WILLS) and not (what == "modes" and wish.is_full))
 
     def _add(self, gui: viser.GuiApi, what: str, start: Wish) -> Field:
         label, step, hint = LABELS[what]

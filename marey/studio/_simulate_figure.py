@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MareyError
-from marey.control._reference_stand import stand
+from marey.control import stand
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.lie import SO3
@@ -47,6 +47,11 @@ class Figures:
             ground=ground,
             limits=self.limits() if wish.is_limited else None,
         )
+
+    @property
+    def num_modes(self) -> int | None:
+        """Modes that the clip has; None while nobody asked for any."""
+        return None if self._space is None else self._space.num_components
 
     def space(self, modes: int) -> PoseModel:
         """The first modes of the clip; fewer where it has fewer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ METRES_PER_WEIGHT: Final = 0.8  # length of an arrow that carries the body
 MAX_M: Final = 1.6  # longer arrows say no more
 HIDDEN_M: Final = -1e3  # where an arrow waits that has nothing to show
 OVER_M: Final = 0.008  # of a polygon above the ground
+RINGS: Final = 10  # of a sphere
 
 Colour = tuple[int, int, int]
 
@@ -81,6 +83,42 @@ def fan() -> IntArray:
     """Triangles from the first corner to all others."""
     ring = np.arange(1, MAX_CORNERS - 1)
     return np.stack([np.zeros_like(ring), ring, ring + 1], axis=1)
+
+
+class Spheres:
+    """Balls of any size, each in its colour, in one node: they move together with the body, which is made likewise."""
+
+    def __init__(self, scene: viser.SceneApi, name: str, colours: Sequence[Colour]) -> None:
+        vertices, faces = ball_mesh()
+        count = len(colours)
+        self._node = scene.add_batched_meshes_simple(
+            name,
+            vertices=vertices,
+            faces=faces,
+            batched_wxyzs=np.tile(np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float32), (count, 1)),
+            batched_positions=np.full((count, 3), HIDDEN_M, dtype=np.float32),
+            batched_scales=np.full(count, 0.01, dtype=np.float32),
+            batched_colors=np.array(colours, dtype=np.uint8),
+            lod="off",
+        )
+
+    def draw(self, places: Sequence[FloatArray | None], radii_m: Sequence[float]) -> None:
+        """Show one sphere for each colour; a place that is None hides it."""
+        hidden = np.full(3, HIDDEN_M)
+        self._node.batched_positions = np.array([hidden if p is None else p for p in places], dtype=np.float32)
+        self._node.batched_scales = np.array(radii_m, dtype=np.float32)
+
+
+def ball_mesh() -> tuple[Float32, IntArray]:
+    """Vertices and outward faces of a sphere of radius one, by rings from pole to pole."""
+    polar = np.linspace(0.0, np.pi, RINGS + 1)[:, None]
+    round_ = np.linspace(0.0, 2.0 * np.pi, 2 * RINGS + 1)
+    x, y, z = np.sin(polar) * np.cos(round_), np.cos(polar) + 0.0 * round_, np.sin(polar) * np.sin(round_)
+    vertices = np.stack([x, y, z], axis=-1).reshape(-1, 3).astype(np.float32)
+    row, column = np.divmod(np.arange(RINGS * 2 * RINGS), 2 * RINGS)
+    a = row * (2 * RINGS + 1) + column
+    b, c, d = a + 1, a + 2 * RINGS + 1, a + 2 * RINGS + 2
+    return vertices, np.concatenate([np.stack([a, b, c], axis=1), np.stack([b, d, c], axis=1)])
 
 
 class Line:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import viser
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, MareyError
 from marey.studio._document import Document
 from marey.studio._simulate import Arena
 from marey.studio._simulate_controls import LooksGroup, PushGroup, Tell, WillGroup
 from marey.studio._simulate_figure import Figures
 from marey.studio._simulate_plots import Plots
+from marey.studio._simulate_wish import Wish
 from marey.studio._sketch_controls import see, when_user
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class SimulatePanel:
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
         self._session = session
         self._clicks = count()
-        self._start = gui.add_button("Simulate this frame", icon=viser.Icon.ATOM)
+        self._start = gui.add_button("Simulate this figure", icon=viser.Icon.ATOM)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
         self._state = gui.add_html(state_html(None))
         self._time = gui.add_button_group("Time", options=tuple(_TIME))
@@ -113,7 +114,7 @@ class SimulatePanel:
         self._session.flush()
         motion, last = document.film.motion, document.arena
         figures = last.figures if last is not None and last.figures.motion is motion else Figures(motion)
-        arena = Arena(figures, document.index, None if last is None else last.wish)
+        arena = first_arena(figures, document.index) if last is None else Arena(figures, document.index, last.wish)
         document.playing, document.arena = False, arena
         if document.walk is not None:
             document.walk.is_on = False
@@ -128,7 +129,7 @@ class SimulatePanel:
     def _need(self) -> Arena:
         arena = self._session.document.acting
         if arena is None:
-            raise InputError("nothing is simulated", "Press 'Simulate this frame' first")
+            raise InputError("nothing is simulated", "Press 'Simulate this figure' first")
         return arena
 
     def _keep_take(self, kind: str, arena: Arena) -> None:
@@ -138,6 +139,14 @@ class SimulatePanel:
             self._session.send(motion, f"simulated{EXPORTS[kind]}")
         else:
             self._session.open_motion(f"{self._session.document.label}, simulated", motion)
+
+
+def first_arena(figures: Figures, frame: int) -> Arena:
+    """A figure that stands; one without feet is let go."""
+    try:
+        return Arena(figures, frame, Wish(will="balance"))
+    except MareyError:
+        return Arena(figures, frame, Wish(will="free"))
 
 
 def _restart(arena: Arena, *, is_standing: bool) -> None:
@@ -156,7 +165,7 @@ _AGAIN: Final = {"This frame": partial(_restart, is_standing=False), "Standing":
 def state_html(arena: Arena | None) -> str:
     """Time, pace, what bears the figure, what it wants."""
     if arena is None:
-        return _boxed("<div>Press 'Simulate this frame' and pull the body with the mouse.</div>")
+        return _boxed("<div>Press 'Simulate this figure' and pull the body with the mouse.</div>")
     return _boxed("".join(f"<div>{escape(line)}</div>" for line in state_lines(arena)))
 
 

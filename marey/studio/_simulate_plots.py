@@ -45,8 +45,9 @@ class Plots:
 def _plot(gui: viser.GuiApi, title: str, names: tuple[str, ...]) -> viser.GuiUplotHandle:
     curves = (uplot.Series(label=n, stroke=c, width=1.5) for n, c in zip(names, COLOURS, strict=True))
     nothing = tuple(np.zeros(2) for _ in range(4))
-    scales = {"x": uplot.Scale(time=False)}
-    return gui.add_uplot(nothing, (uplot.Series(label="s"), *curves), title=title, scales=scales, aspect=2.4)
+    scales, legend = {"x": uplot.Scale(time=False)}, uplot.Legend(show=True, live=False)
+    series = (uplot.Series(label="s"), *curves)
+    return gui.add_uplot(nothing, series, title=title, scales=scales, legend=legend, aspect=2.0)
 
 
 def from_above(stand: Standing) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 import viser
 
 from marey.base import FloatArray
+from marey.simulate import Ball
 from marey.skeleton import Skeleton, capsule_mesh, capsules, joint_frames
 from marey.studio._simulate import MAX_BALLS, Arena
-from marey.studio._simulate_marks import Arrows, Line, Polygon
+from marey.studio._simulate_marks import Arrows, Line, Polygon, Spheres
 from marey.studio._simulate_trace import LEAST_N, Standing
 from marey.studio._stage import BODY_COLOUR, add_ground, part_of, side_of
 
@@ -19,6 +20,8 @@ ROOT: Final = "/stage/simulate"
 Grabbed = Callable[[str, int, FloatArray], None]  # phase of a drag, joint, place [m] in world
 GROUND_COLOUR, OUTER_COLOUR, HAND_COLOUR = (40, 150, 90), (205, 50, 50), (150, 40, 160)
 MASS_COLOUR, SUPPORT_COLOUR, BALL_COLOUR = (150, 60, 60), (70, 150, 110), (230, 140, 40)
+SPHERES: Final = (MASS_COLOUR, MASS_COLOUR, HAND_COLOUR, *[BALL_COLOUR] * MAX_BALLS)
+MARK_M: Final = (0.035, 0.022, 0.03)  # radii of centre of mass, the point under it, and hand
 
 
 class SimulateStage:
@@ -113,25 +116,16 @@ class Marks:
         self._support = Polygon(scene, f"{ROOT}/support", SUPPORT_COLOUR)
         self._plumb = Line(scene, f"{ROOT}/plumb", MASS_COLOUR)
         self._string = Line(scene, f"{ROOT}/string", HAND_COLOUR)
-        self._mass = scene.add_icosphere(f"{ROOT}/mass", radius=0.035, color=MASS_COLOUR)
-        self._foot = scene.add_icosphere(f"{ROOT}/foot", radius=0.022, color=MASS_COLOUR)
-        self._hand = scene.add_icosphere(f"{ROOT}/hand", radius=0.03, color=HAND_COLOUR, visible=False)
-        self._balls = [
-            scene.add_icosphere(f"{ROOT}/ball_{n}", radius=1.0, color=BALL_COLOUR, visible=False)
-            for n in range(MAX_BALLS)
-        ]
+        self._spheres = Spheres(scene, f"{ROOT}/spheres", SPHERES)
         self._slope = _tilted_ground(scene)
 
     def draw(self, arena: Arena) -> None:
         """Follow the simulation."""
+        stand = arena.standing()
         self._draw_forces(arena)
-        self._draw_standing(arena, arena.standing())
-        self._draw_hand(arena)
-        balls = arena.balls
-        for n, node in enumerate(self._balls):
-            node.visible = n < len(balls)
-            if n < len(balls):
-                node.position, node.scale = balls[n].place, balls[n].radius_m
+        self._draw_standing(arena, stand)
+        self._draw_string(arena)
+        self._spheres.draw(*spheres(arena, stand))
         self._slope.visible = arena.wish.slope_deg != 0.0
         half = -0.5 * np.radians(arena.wish.slope_deg)
         self._slope.wxyz = (float(np.cos(half)), float(np.sin(half)), 0.0, 0.0)
@@ -144,18 +138,23 @@ class Marks:
 
     def _draw_standing(self, arena: Arena, stand: Standing) -> None:
         self._support.draw(stand.corners, on=arena.shown["Support"])
-        self._mass.visible = self._foot.visible = arena.shown["Centre of mass"]
-        self._mass.position, self._foot.position = stand.com, stand.foot
         self._plumb.draw(stand.com, stand.foot, on=arena.shown["Centre of mass"])
 
-    def _draw_hand(self, arena: Arena) -> None:
+    def _draw_string(self, arena: Arena) -> None:
         hand = arena.hand
-        self._hand.visible = hand is not None
         if hand is None:
             self._string.hide()
             return
-        self._hand.position = hand.target
         self._string.draw(hand.place(arena.simulator.mechanics()), hand.target, on=True)
+
+
+def spheres(arena: Arena, stand: Standing) -> tuple[list[FloatArray | None], list[float]]:
+    """Places [m] and radii [m] of the centre of mass, the point under it, the hand and all balls; None hides one."""
+    mass, foot = (stand.com, stand.foot) if arena.shown["Centre of mass"] else (None, None)
+    hand = None if arena.hand is None else arena.hand.target
+    balls: list[Ball | None] = [*arena.balls, *[None] * (MAX_BALLS - len(arena.balls))]
+    places = [mass, foot, hand, *(None if ball is None else ball.place for ball in balls)]
+    return places, [*MARK_M, *(0.1 if ball is None else ball.radius_m for ball in balls)]
 
 
 def ground_forces(arena: Arena) -> tuple[FloatArray, FloatArray]:
@@ -168,9 +167,9 @@ def ground_forces(arena: Arena) -> tuple[FloatArray, FloatArray]:
 
 
 def outer_forces(arena: Arena) -> tuple[FloatArray, FloatArray]:
-    """Places ``(n, 3)`` [m] and forces [N] of hands, pushes and strings, in the last step."""
+    """Places ``(n, 3)`` [m] and forces [N] of hands, strings and pushes, which are seen a little longer."""
     here, names = arena.simulator.mechanics(), arena.clip.skeleton.names
-    found = [(here.point(names.index(f.joint), f.offset_m), f.force_n) for f in arena.pulls]
+    found = [(here.point(names.index(f.joint), f.offset_m), f.force_n) for f in arena.felt()]
     found += arena.will.outer()
     strong = [(place, force) for place, force in found if np.linalg.norm(force) > LEAST_N]
     return np.array([p for p, _ in strong]).reshape(-1, 3), np.array([f for _, f in strong]).reshape(-1, 3)

@@ -8,9 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
-from marey.control import Drive, Gains, Puppet, Tracker, TrackWeights
-from marey.control._reference_stand import stand
+from marey.base import FloatArray, InputError
+from marey.control import Drive, Gains, Puppet, Tracker, TrackWeights, stand
 from marey.kinematics import PointTask, PoseTask
 from marey.motion import Motion
 from marey.simulate import PointForce, Simulator
@@ -44,6 +43,15 @@ class Will(ABC):
     def words(self) -> str:
         """How it goes, for people; may be empty."""
         return ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has done all it wanted, on its feet."""
+        return False
+
+    def begin_again(self) -> None:
+        """Put the figure where the will begins."""
+        raise InputError(f"{self.wish.will} has no beginning", "Start the figure again")
 
     def outer(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
         """Places [m] and forces [N] that it added from outside, in world."""
@@ -105,7 +113,7 @@ class OnStrings(Will):
 
 
 class Follow(Will):
-    """A figure that does what a clip shows, by forces from inside alone; at its end it holds the last pose."""
+    """A figure that does what a clip shows, by forces from inside alone; a stand is held for good."""
 
     def __init__(self, simulator: Simulator, wish: Wish, clip: Motion) -> None:
         super().__init__(simulator, wish)
@@ -130,6 +138,13 @@ class Follow(Will):
         if self.wish.will == "balance":
             return where
         return f"{min(tracker.time_s, self._duration_s):.2f} s of {self._duration_s:.2f} s, {where}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.wish.will == "track" and self._tracker.fall is None and self._tracker.is_over
+
+    def begin_again(self) -> None:
+        self._tracker.reset()
 
     def go_on_from(self, other: Will) -> None:
         if isinstance(other, Follow):

@@ -9,14 +9,6 @@ import pytest
 from marey.studio._shown import Shown
 
 
-@pytest.fixture(scope="module")
-def server():
-    viser = pytest.importorskip("viser")
-    running = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-    yield running
-    running.stop()
-
-
 @pytest.fixture
 def shown(server) -> Shown[str]:
     return Shown(server.gui.add_dropdown("Will", options=("free", "puppet", "balance")))

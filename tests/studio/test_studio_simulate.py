@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from marey import samples
-from marey.base import InputError, MareyError, UnknownNameError
+from marey.base import InputError, UnknownNameError
 from marey.io import load, save
 from marey.studio._document import Document
 from marey.studio._film import Film
 from marey.studio._simulate import MAX_BALLS, STEP_S, Arena
 from marey.studio._simulate_figure import Figures
-from marey.studio._simulate_panel import SimulatePanel, state_html, state_lines
+from marey.studio._simulate_panel import SimulatePanel, first_arena, state_html, state_lines
 from marey.studio._simulate_wish import RANGES, WILLS, Wish, direction
 
 WALK = samples.walk()
@@ -244,73 +243,26 @@ def test_names_that_a_page_makes_up_are_refused(arena: Arena) -> None:
     run(arena, 0.05)
 
 
-class Page:
-    """A session without a page: edits are carried out at once, errors are kept."""
-
-    def __init__(self, server, *, is_quick: bool = True) -> None:
-        self.document, self.errors, self.sent, self.opened = Document(), [], [], []
-        self.document.open("walk", Film.of(WALK))
-        self.panel = SimulatePanel(server.gui, self)
-        if is_quick:  # what the clip teaches is known already
-            self.document.film = replace(self.document.film, motion=WALK)
-            self.document.arena = Arena(FIGURES, FRAME)
-            self.document.arena.is_on = False
-
-    def post(self, _: str, edit) -> None:
-        try:
-            edit()
-        except MareyError as error:
-            self.errors.append(error)
-        self.panel.refresh(self.document)
-
-    def send(self, motion, name: str) -> None:
-        self.sent.append((motion, name))
-
-    def open_motion(self, label: str, motion) -> None:
-        self.opened.append((motion, label))
-
-    def frame_body(self) -> None:
-        """There is no camera."""
-
-    def flush(self) -> None:
-        """There is nothing to send."""
-
-    @property
-    def arena(self) -> Arena:
-        return self.document.arena
-
-
-@pytest.fixture(scope="module")
-def server():
-    viser = pytest.importorskip("viser")
-    running = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-    yield running
-    running.stop()
-
-
-def as_user(widget, value=None) -> None:
-    """Do what a hand does: change the value, or click."""
-    if value is not None:
-        widget.value = value
-    for callback in widget._impl.update_cb:
-        callback(SimpleNamespace(client=object(), client_id=0, target=widget))
-
-
 @pytest.fixture
-def page(server) -> Page:
-    here = Page(server)
-    as_user(here.panel._start)
+def page(make_page):
+    """The tab of a clip whose figure is known already, in free fall."""
+    document = Document()
+    document.open("walk", replace(Film.of(WALK), motion=WALK))
+    document.arena = Arena(FIGURES, FRAME)
+    document.arena.is_on = False
+    here = make_page(SimulatePanel, document)
+    here.do(here.panel._start)
     assert not here.errors
     return here
 
 
 @pytest.mark.parametrize("will", WILLS)
-def test_each_will_is_chosen_on_the_page_and_runs(page: Page, will: str) -> None:
-    as_user(page.panel._will.will.widget, will)
-    run(page.arena, 0.2)
+def test_each_will_is_chosen_on_the_page_and_runs(page, will: str) -> None:
+    page.do(page.panel._will.will.widget, will)
+    run(page.document.arena, 0.2)
     page.panel.refresh(page.document)
-    assert page.arena.wish.will == will and not page.errors
-    assert state_lines(page.arena)[0].startswith(f"{will}: 0.20 s")
+    assert page.document.arena.wish.will == will and not page.errors
+    assert state_lines(page.document.arena)[0].startswith(f"{will}: 0.20 s")
 
 
 @pytest.mark.parametrize(
@@ -325,55 +277,106 @@ def test_each_will_is_chosen_on_the_page_and_runs(page: Page, will: str) -> None
         ("slope_deg", -5.0),
     ],
 )
-def test_each_slider_changes_what_it_names(page: Page, what: str, value: float) -> None:
-    as_user(page.panel._will.fields[what].slider, value)
-    assert getattr(page.arena.wish, what) == pytest.approx(value) and not page.errors
+def test_each_slider_changes_what_it_names(page, what: str, value: float) -> None:
+    page.do(page.panel._will.fields[what].slider, value)
+    assert getattr(page.document.arena.wish, what) == pytest.approx(value) and not page.errors
 
 
-def test_drags_grab_pull_and_release(page: Page) -> None:
-    place = page.arena.simulator.mechanics().joints[15]
+def test_drags_grab_pull_and_release(page) -> None:
+    place = page.document.arena.simulator.mechanics().joints[15]
     page.panel.grabbed("start", 15, place)
     page.panel.grabbed("update", 15, place + 0.3)
-    assert page.arena.hand.joint == 15
-    np.testing.assert_allclose(page.arena.hand.target, place + 0.3)
-    run(page.arena, 0.1)
-    assert any("held at head" in line for line in state_lines(page.arena))
+    assert page.document.arena.hand.joint == 15
+    np.testing.assert_allclose(page.document.arena.hand.target, place + 0.3)
+    run(page.document.arena, 0.1)
+    assert any("held at head" in line for line in state_lines(page.document.arena))
     page.panel.grabbed("end", 15, place)
-    assert page.arena.hand is None
+    assert page.document.arena.hand is None
 
 
-def test_buttons_push_throw_step_record_and_keep(page: Page) -> None:
+def test_buttons_push_throw_step_record_and_keep(page) -> None:
     panel = page.panel
-    as_user(panel._record)
-    as_user(panel._pushes.push_button)
-    as_user(panel._pushes.throw_button)
-    assert len(page.arena.balls) == 1 and len(page.arena._pushes) == 1
-    as_user(panel._time, "One step")
-    assert not page.arena.is_running and page.arena.time_s == pytest.approx(STEP_S)
-    as_user(panel._time, "Go or pause")
-    run(page.arena, 0.1)
-    as_user(panel._keep, "GLB")
-    as_user(panel._keep, "Clip")
+    page.do(panel._record)
+    page.do(panel._pushes.push_button)
+    page.do(panel._pushes.throw_button)
+    assert len(page.document.arena.balls) == 1 and len(page.document.arena._pushes) == 1
+    page.do(panel._time, "One step")
+    assert not page.document.arena.is_running and page.document.arena.time_s == pytest.approx(STEP_S)
+    page.do(panel._time, "Go or pause")
+    run(page.document.arena, 0.1)
+    page.do(panel._keep, "GLB")
+    page.do(panel._keep, "Clip")
     assert page.sent[0][1] == "simulated.glb" and page.opened[0][0].contacts is not None
-    as_user(panel._again, "Standing")
-    assert page.arena.is_running and not page.errors
-    stand = page.arena.pose.joint_positions()
-    assert stand[0, 1] > 0.8 and page.arena.time_s > 0.0
+    page.do(panel._again, "Standing")
+    assert page.document.arena.is_running and not page.errors
+    stand = page.document.arena.pose.joint_positions()
+    assert stand[0, 1] > 0.8 and page.document.arena.time_s > 0.0
 
 
-def test_the_tab_without_a_simulation_asks_for_one(server) -> None:
-    page = Page(server, is_quick=False)
-    as_user(page.panel._record)
+def test_the_tab_without_a_simulation_asks_for_one(make_page) -> None:
+    document = Document()
+    document.open("walk", Film.of(WALK))
+    page = make_page(SimulatePanel, document)
+    page.do(page.panel._record)
     assert "nothing is simulated" in str(page.errors[0])
     page.panel.grabbed("start", 3, np.zeros(3))
-    assert len(page.errors) == 1 and "Simulate this frame" in state_html(None)
-    as_user(page.panel._start)
-    as_user(page.panel._back)
+    assert len(page.errors) == 1 and "Simulate this figure" in state_html(None)
+    page.do(page.panel._start)
+    page.do(page.panel._back)
     assert page.document.acting is None and page.document.running is None
 
 
-def test_settings_outlive_another_start(page: Page) -> None:
-    as_user(page.panel._will.fields["gravity_m_s2"].slider, 2.0)
-    as_user(page.panel._back)
-    as_user(page.panel._start)
-    assert page.arena.wish.gravity_m_s2 == 2.0
+def test_settings_outlive_another_start(page) -> None:
+    page.do(page.panel._will.fields["gravity_m_s2"].slider, 2.0)
+    page.do(page.panel._back)
+    page.do(page.panel._start)
+    assert page.document.arena.wish.gravity_m_s2 == 2.0
+
+
+def test_the_first_figure_stands_and_one_that_cannot_stand_is_let_go(make_page, monkeypatch) -> None:
+    arena = first_arena(FIGURES, FRAME)
+    before = height_m(arena)
+    run(arena, 1.0)
+    assert arena.wish.will == "balance" and height_m(arena) > 0.97 * before
+
+    def no_feet(*_: object, **__: object) -> None:
+        raise InputError("no feet", "")
+
+    monkeypatch.setattr("marey.studio._simulate.stand", no_feet)
+    assert first_arena(FIGURES, FRAME).wish.will == "free"
+
+
+def test_only_what_means_something_is_on_the_page(page) -> None:
+    group = page.panel._will
+    seen = {}
+    for will in WILLS:
+        page.do(group.will.widget, will)
+        seen[will] = {what for what, widget in group._widgets.items() if widget.visible}
+    assert {w for w in WILLS if "alpha" in seen[w]} == {"puppet"} and {w for w in WILLS if "feet" in seen[w]} == {
+        "balance"
+    }
+    assert all("gravity_m_s2" in seen[will] for will in WILLS) and not page.errors
+    assert group.fields["modes"].slider.max == FIGURES.num_modes == group.fields["modes"].slider.value
+    page.do(page.panel._back)
+    assert not page.panel._time.visible and page.panel._start.visible
+
+
+def test_a_clip_that_was_followed_to_its_end_begins_again() -> None:
+    arena = Arena(FIGURES, WALK.num_frames - 25, Wish(will="track"))
+    first = arena.pose.root_position
+    steps = round(24 / WALK.rate_hz / STEP_S)
+    run(arena, STEP_S * (steps - 5))
+    assert np.linalg.norm(arena.pose.root_position - first) > 0.2
+    run(arena, STEP_S * 10)
+    assert arena.will.words.startswith("0.0") and arena.is_running
+    assert np.linalg.norm(arena.pose.root_position - first) < 0.2
+
+
+def test_a_take_ends_with_the_clip_that_is_followed() -> None:
+    arena = Arena(FIGURES, WALK.num_frames - 25, Wish(will="track"))
+    arena.toggle_record()
+    for _ in range(100):
+        arena.advance(STEP_S + 1e-9)
+    assert not arena.is_recording and not arena.is_running
+    way = arena.finished_take().root_positions
+    assert np.abs(np.diff(way, axis=0)).max() < 0.05 and len(way) == pytest.approx(25 / WALK.rate_hz / STEP_S, abs=5)

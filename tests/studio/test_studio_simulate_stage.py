@@ -12,7 +12,7 @@ from marey import samples
 from marey.lie import SO3
 from marey.studio._simulate import Arena
 from marey.studio._simulate_figure import Figures
-from marey.studio._simulate_marks import MAX_ARROWS, MAX_CORNERS, MAX_M, arrow_ends, fan, outline
+from marey.studio._simulate_marks import HIDDEN_M, MAX_ARROWS, MAX_CORNERS, MAX_M, arrow_ends, ball_mesh, fan, outline
 from marey.studio._simulate_plots import SIDE_M, SIDE_PX, Plots, from_above
 from marey.studio._simulate_stage import SimulateStage, ground_forces, outer_forces
 from marey.studio._simulate_trace import KEPT, Standing
@@ -20,14 +20,6 @@ from marey.studio._simulate_wish import Wish
 
 WALK = samples.walk()
 FIGURES = Figures(WALK)
-
-
-@pytest.fixture(scope="module")
-def server():
-    viser = pytest.importorskip("viser")
-    running = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-    yield running
-    running.stop()
 
 
 @pytest.fixture
@@ -141,18 +133,35 @@ def test_balls_hand_and_support_come_and_go(stage: SimulateStage, arena: Arena) 
     run(arena, 2)
     stage.draw(arena, (0.0, 0.0))
     marks = stage._marks
-    assert [ball.visible for ball in marks._balls] == [True, False, False, False]
-    np.testing.assert_allclose(marks._balls[0].position, arena.balls[0].place)
-    assert marks._hand.visible and marks._string._node.visible
+    mass, foot, hand, *balls = marks._spheres._node.batched_positions
+    assert [ball[1] > HIDDEN_M for ball in balls] == [True, False, False, False]
+    np.testing.assert_allclose(balls[0], arena.balls[0].place, atol=1e-5)
+    np.testing.assert_allclose(hand, arena.hand.target, atol=1e-5)
+    np.testing.assert_allclose(mass - foot, [0.0, arena.standing().com[1], 0.0], atol=1e-2)
+    assert marks._string._node.visible
     arena.release()
     arena.show("Support", False)
     arena.show("Centre of mass", False)
     arena.show("Forces", False)
     stage.draw(arena, (0.0, 0.0))
-    assert not any(
-        node.visible
-        for node in (marks._hand, marks._string._node, marks._support._node, marks._mass, marks._outer_forces._node)
-    )
+    assert (marks._spheres._node.batched_positions[:3] == HIDDEN_M).all()
+    assert not any(m._node.visible for m in (marks._string, marks._support, marks._plumb, marks._outer_forces))
+
+
+def test_a_ball_is_round_and_faces_outwards() -> None:
+    vertices, faces = ball_mesh()
+    np.testing.assert_allclose(np.linalg.norm(vertices, axis=1), 1.0, atol=1e-6)
+    a, b, c = (vertices[faces[:, k]].astype(np.float64) for k in range(3))
+    volume = float(np.einsum("fi,fi->f", a, np.cross(b, c)).sum()) / 6.0
+    assert 0.9 * 4.0 / 3.0 * np.pi < volume < 4.0 / 3.0 * np.pi
+
+
+def test_a_push_is_seen_a_little_longer_than_it_lasts(arena: Arena) -> None:
+    arena.push("pelvis", 90.0, 0.0, 120.0, 0.1)
+    run(arena, 15)
+    assert not arena.pulls and len(outer_forces(arena)[0]) == 1
+    run(arena, 30)
+    assert len(outer_forces(arena)[0]) == 0
 
 
 def test_the_view_from_above_has_left_on_the_left() -> None:
@@ -210,4 +219,4 @@ def test_every_will_is_drawn(stage: SimulateStage) -> None:
         arena = Arena(FIGURES, 30, Wish(will=will))
         run(arena, 3)
         stage.draw(arena, arena.place())
-        assert np.isfinite(stage._marks._mass.position).all()
+        assert np.isfinite(stage._marks._spheres._node.batched_positions).all()

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from marey.base import InputError, MareyError
+from marey.base import InputError
 from marey.io import load, save
 from marey.locomotion import load_model
-from marey.studio._document import Document
 from marey.studio._walk import MAX_WALKERS, Walk
 from marey.studio._walk_panel import WalkPanel, state_html, state_lines
 from marey.studio._walk_stage import WalkStage
@@ -28,62 +27,19 @@ def walk() -> Walk:
     return Walk(MODEL)
 
 
-@pytest.fixture(scope="module")
-def server():
-    viser = pytest.importorskip("viser")
-    running = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-    yield running
-    running.stop()
-
-
-class Page:
-    """A session without a page: edits are carried out at once, errors are kept."""
-
-    def __init__(self, server) -> None:
-        self.document, self.errors, self.sent, self.opened = Document(), [], [], []
-        self.panel = WalkPanel(server.gui, self)
-
-    def post(self, _: str, edit) -> None:
-        try:
-            edit()
-        except MareyError as error:
-            self.errors.append(error)
-        self.panel.refresh(self.document)
-
-    def send(self, motion, name: str) -> None:
-        self.sent.append((motion, name))
-
-    def open_motion(self, label: str, motion) -> None:
-        self.opened.append((motion, label))
-
-    def frame_body(self) -> None:
-        """There is no camera."""
-
-    def flush(self) -> None:
-        """There is nothing to send."""
-
-    @property
-    def walk(self) -> Walk:
-        return self.document.walk
-
-    @property
-    def engine(self):
-        return self.walk.driven.engine
-
-
-def as_user(widget, value=None) -> None:
-    """Do what a hand does: change the value, or click."""
-    if value is not None:
-        widget.value = value
-    for callback in widget._impl.update_cb:
-        callback(SimpleNamespace(client=USER.client, client_id=0, target=widget))
-
-
 @pytest.fixture
-def page(server) -> Page:
-    here = Page(server)
-    as_user(here.panel._start)
+def page(make_page):
+    here = make_page(WalkPanel)
+    here.do(here.panel._start)
     return here
+
+
+def walk_of(page) -> Walk:
+    return page.document.walk
+
+
+def engine_of(page):
+    return page.document.walk.driven.engine
 
 
 def drive(walk: Walk, seconds: float) -> None:
@@ -91,7 +47,7 @@ def drive(walk: Walk, seconds: float) -> None:
         walk.advance(1.0 / RATE_HZ + 1e-9)
 
 
-def field(page: Page, what: str):
+def field(page, what: str):
     return page.panel._drive.fields[what].slider
 
 
@@ -99,60 +55,62 @@ def field(page: Page, what: str):
     ("what", "shown", "asked"),
     [("speed", 1.2, 1.2), ("run", 0.5, 0.5), ("turn_rate", 30.0, np.radians(30.0)), ("leg_length_m", 0.8, 0.8)],
 )
-def test_glardon_a48_each_slider_changes_the_state_it_names(page: Page, what: str, shown: float, asked: float) -> None:
-    as_user(page.panel._drive.over, 0.3)
-    as_user(field(page, what), shown)
-    drive(page.walk, 0.6)
-    assert getattr(page.engine.parameters, what) == pytest.approx(asked, abs=1e-6)
+def test_glardon_a48_each_slider_changes_the_state_it_names(page, what: str, shown: float, asked: float) -> None:
+    page.do(page.panel._drive.over, 0.3)
+    page.do(field(page, what), shown)
+    drive(walk_of(page), 0.6)
+    assert getattr(engine_of(page).parameters, what) == pytest.approx(asked, abs=1e-6)
     assert not page.errors
 
 
-def test_glardon_a48_a_change_takes_the_time_that_was_given(page: Page) -> None:
-    as_user(page.panel._drive.over, 2.0)
-    as_user(field(page, "speed"), 1.0)
-    drive(page.walk, 1.0)
-    assert page.engine.speed == pytest.approx(0.5, abs=0.02)
-    drive(page.walk, 1.1)
-    assert page.engine.speed == pytest.approx(1.0, abs=1e-6)
+def test_glardon_a48_a_change_takes_the_time_that_was_given(page) -> None:
+    page.do(page.panel._drive.over, 2.0)
+    page.do(field(page, "speed"), 1.0)
+    drive(walk_of(page), 1.0)
+    assert engine_of(page).speed == pytest.approx(0.5, abs=0.02)
+    drive(walk_of(page), 1.1)
+    assert engine_of(page).speed == pytest.approx(1.0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("gait", "speed", "run"), [("Walk", 1.3, 0.0), ("Run", 3.0, 1.0), ("Stand", 0.0, 0.0)])
-def test_glardon_a48_gait_buttons_set_speed_and_run(page: Page, gait: str, speed: float, run: float) -> None:
-    as_user(page.panel._drive.gait, gait)
-    drive(page.walk, 1.5)
-    assert (page.engine.speed, page.engine.parameters.run) == pytest.approx((speed, run), abs=1e-6)
+def test_glardon_a48_gait_buttons_set_speed_and_run(page, gait: str, speed: float, run: float) -> None:
+    page.do(page.panel._drive.gait, gait)
+    drive(walk_of(page), 1.5)
+    assert (engine_of(page).speed, engine_of(page).parameters.run) == pytest.approx((speed, run), abs=1e-6)
 
 
-def test_glardon_a48_style_sliders_change_the_weights(page: Page) -> None:
-    names = list(page.walk.driven.styles)
-    as_user(page.panel._style.fields[names[0]].slider, 1.0)
+def test_glardon_a48_style_sliders_change_the_weights(page) -> None:
+    names = list(walk_of(page).driven.styles)
+    page.do(page.panel._style.fields[names[0]].slider, 1.0)
     for name in names[1:]:
-        as_user(page.panel._style.fields[name].slider, 0.0)
-    drive(page.walk, 1.5)
-    assert page.engine.parameters.weights[0] == pytest.approx(1.0, abs=1e-6)
-    as_user(page.panel._style.fields[names[0]].slider, 0.0)  # nothing would be left
-    assert len(page.errors) == 1 and page.walk.driven.styles[names[0]] > 0.0
-    assert page.panel._style.fields[names[0]].slider.value == pytest.approx(page.walk.driven.styles[names[0]], abs=0.05)
+        page.do(page.panel._style.fields[name].slider, 0.0)
+    drive(walk_of(page), 1.5)
+    assert engine_of(page).parameters.weights[0] == pytest.approx(1.0, abs=1e-6)
+    page.do(page.panel._style.fields[names[0]].slider, 0.0)  # nothing would be left
+    assert len(page.errors) == 1 and walk_of(page).driven.styles[names[0]] > 0.0
+    assert page.panel._style.fields[names[0]].slider.value == pytest.approx(
+        walk_of(page).driven.styles[names[0]], abs=0.05
+    )
 
 
-def test_glardon_a48_feet_are_held_or_not(page: Page) -> None:
-    as_user(page.panel._looks.plants, False)
-    assert not page.engine.plants
-    as_user(page.panel._looks.plants, True)
-    assert page.engine.plants
+def test_glardon_a48_feet_are_held_or_not(page) -> None:
+    page.do(page.panel._looks.plants, False)
+    assert not engine_of(page).plants
+    page.do(page.panel._looks.plants, True)
+    assert engine_of(page).plants
 
 
-def test_glardon_a48_the_jump_button_starts_the_machine_and_the_label_follows_it(page: Page) -> None:
-    as_user(page.panel._drive.gait, "Walk")
-    drive(page.walk, 2.0)
-    as_user(page.panel._actions.length, 0.8)
-    as_user(page.panel._actions.jump_button)
+def test_glardon_a48_the_jump_button_starts_the_machine_and_the_label_follows_it(page) -> None:
+    page.do(page.panel._drive.gait, "Walk")
+    drive(walk_of(page), 2.0)
+    page.do(page.panel._actions.length, 0.8)
+    page.do(page.panel._actions.jump_button)
     states: list[str] = []
     for _ in range(round(12 * RATE_HZ)):
-        drive(page.walk, 1.0 / RATE_HZ)
+        drive(walk_of(page), 1.0 / RATE_HZ)
         page.panel.refresh(page.document)
-        state = page.engine.state
-        assert f"{page.walk.driven.name}: {state}" in page.panel._state.content
+        state = engine_of(page).state
+        assert f"{walk_of(page).driven.name}: {state}" in page.panel._state.content
         if not states or states[-1] != state:
             states.append(state)
     assert len(set(states)) >= 4, states  # run-up, in, air, out
@@ -176,120 +134,120 @@ def test_glardon_a48_obstacles_lie_within_the_ranges(walk: Walk) -> None:
         assert np.ptp(values) > 0.5 * (high - low)  # and they differ
 
 
-def test_glardon_a48_a_dropped_obstacle_is_decided_about_and_cleared(page: Page) -> None:
-    as_user(page.panel._drive.gait, "Walk")
-    drive(page.walk, 2.0)
-    as_user(page.panel._actions.drop_button)
+def test_glardon_a48_a_dropped_obstacle_is_decided_about_and_cleared(page) -> None:
+    page.do(page.panel._drive.gait, "Walk")
+    drive(walk_of(page), 2.0)
+    page.do(page.panel._actions.drop_button)
     assert not page.errors
-    dropped = page.walk.driven.obstacles()[0]
-    assert dropped.decision.choice in ("jump", "round", "stop") and escape(dropped.words) in state_html(page.walk)
-    as_user(page.panel._actions.undo, "Clear boxes")
-    assert not page.walk.driven.obstacles()
+    dropped = walk_of(page).driven.obstacles()[0]
+    assert dropped.decision.choice in ("jump", "round", "stop") and escape(dropped.words) in state_html(walk_of(page))
+    page.do(page.panel._actions.undo, "Clear boxes")
+    assert not walk_of(page).driven.obstacles()
 
 
-def test_glardon_a48_time_stops_goes_on_and_takes_single_steps(page: Page) -> None:
-    as_user(page.panel._pause, "Go or pause")
-    before = page.engine.time_s
-    drive(page.walk, 0.5)
-    assert page.engine.time_s == before and "paused" in state_html(page.walk)
-    as_user(page.panel._pause, "One frame")
-    assert page.engine.time_s == pytest.approx(before + 1.0 / RATE_HZ)
-    as_user(page.panel._pause, "Go or pause")
-    drive(page.walk, 0.5)
-    assert page.engine.time_s > before + 0.4
+def test_glardon_a48_time_stops_goes_on_and_takes_single_steps(page) -> None:
+    page.do(page.panel._pause, "Go or pause")
+    before = engine_of(page).time_s
+    drive(walk_of(page), 0.5)
+    assert engine_of(page).time_s == before and "paused" in state_html(walk_of(page))
+    page.do(page.panel._pause, "One frame")
+    assert engine_of(page).time_s == pytest.approx(before + 1.0 / RATE_HZ)
+    page.do(page.panel._pause, "Go or pause")
+    drive(walk_of(page), 0.5)
+    assert engine_of(page).time_s > before + 0.4
 
 
 @pytest.mark.parametrize("what", ["Footprints", "Ghosts", "Targets", "Chase"])
-def test_glardon_a48_marks_are_shown_or_not(page: Page, server, what: str) -> None:
+def test_glardon_a48_marks_are_shown_or_not(page, server, what: str) -> None:
     box = page.panel._looks.boxes[what]
     wanted = not box.value
-    as_user(box, wanted)
-    assert page.walk.shown[what] is wanted
+    page.do(box, wanted)
+    assert walk_of(page).shown[what] is wanted
     stage = WalkStage(server.scene, lambda _: None)
-    stage.draw(page.walk)
+    stage.draw(walk_of(page))
 
 
-def test_a_value_that_the_model_does_not_know_is_held_and_told(page: Page) -> None:
-    as_user(field(page, "speed"), 6.0)
-    assert page.walk.driven.asked["speed"] < 5.0 and field(page, "speed").value < 5.0
-    assert "held" in state_html(page.walk)
-    as_user(page.panel._actions.length, 2.6)
-    as_user(page.panel._actions.kind, "walk")
-    as_user(page.panel._actions.jump_button)
-    assert "outside" in state_html(page.walk) and not page.errors
+def test_a_value_that_the_model_does_not_know_is_held_and_told(page) -> None:
+    page.do(field(page, "speed"), 6.0)
+    assert walk_of(page).driven.asked["speed"] < 5.0 and field(page, "speed").value < 5.0
+    assert "held" in state_html(walk_of(page))
+    page.do(page.panel._actions.length, 2.6)
+    page.do(page.panel._actions.kind, "walk")
+    page.do(page.panel._actions.jump_button)
+    assert "outside" in state_html(walk_of(page)) and not page.errors
 
 
 @pytest.mark.parametrize(("gait", "kind"), [("Stand", "standing"), ("Walk", "walk"), ("Run", "run")])
-def test_a_jump_follows_how_the_character_moves(page: Page, gait: str, kind: str, monkeypatch) -> None:
-    as_user(page.panel._drive.gait, gait)
-    drive(page.walk, 1.5)
+def test_a_jump_follows_how_the_character_moves(page, gait: str, kind: str, monkeypatch) -> None:
+    page.do(page.panel._drive.gait, gait)
+    drive(walk_of(page), 1.5)
     asked = []
-    monkeypatch.setattr(page.engine, "jump", lambda **request: asked.append(request["kind"]))
+    monkeypatch.setattr(engine_of(page), "jump", lambda **request: asked.append(request["kind"]))
     press(page, "H")
     assert asked == [kind]
 
 
-def press(page: Page, key: str) -> None:
+def press(page, key: str) -> None:
     command = next(c for c in page.panel.commands if c.hotkey == key)
     for callback in command._impl.trigger_cb:
         callback(SimpleNamespace(client=USER.client, client_id=0, target=command))
 
 
-def test_keys_drive_the_character(page: Page) -> None:
+def test_keys_drive_the_character(page) -> None:
     for _ in range(3):
         press(page, "I")
     press(page, "K")
     press(page, "J")
-    assert page.walk.driven.asked["speed"] == pytest.approx(0.2)
-    assert page.walk.driven.asked["turn_rate"] == pytest.approx(np.radians(10.0))
+    assert walk_of(page).driven.asked["speed"] == pytest.approx(0.2)
+    assert walk_of(page).driven.asked["turn_rate"] == pytest.approx(np.radians(10.0))
     assert field(page, "turn_rate").value == pytest.approx(10.0)
-    drive(page.walk, 1.0)
-    heading = page.engine.heading_rad
+    drive(walk_of(page), 1.0)
+    heading = engine_of(page).heading_rad
     assert heading > 0.0  # to the left
     press(page, "U")
     press(page, "O")
-    assert page.walk.driven.asked["turn_rate"] == 0.0 and page.walk.driven.obstacles()
+    assert walk_of(page).driven.asked["turn_rate"] == 0.0 and walk_of(page).driven.obstacles()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308, -5.0, 99999.0])
-def test_a_bad_value_harms_nothing(page: Page, bad: float) -> None:
-    as_user(field(page, "speed"), 1.0)
+def test_a_bad_value_harms_nothing(page, bad: float) -> None:
+    page.do(field(page, "speed"), 1.0)
     for what, (low, high) in RANGES.items():
-        as_user(field(page, what), bad)
-        assert low <= page.walk.driven.asked[what] <= high
+        page.do(field(page, what), bad)
+        assert low <= walk_of(page).driven.asked[what] <= high
         assert low <= field(page, what).value / (np.degrees(1.0) if what == "turn_rate" else 1.0) <= high + 0.01
-    as_user(page.panel._drive.over, bad)
-    as_user(page.panel._actions.length, bad)
-    as_user(page.panel._actions.jump_button)
-    drive(page.walk, 1.0)
-    assert np.isfinite(page.walk.driven.pose.joint_positions()).all()
+    page.do(page.panel._drive.over, bad)
+    page.do(page.panel._actions.length, bad)
+    page.do(page.panel._actions.jump_button)
+    drive(walk_of(page), 1.0)
+    assert np.isfinite(walk_of(page).driven.pose.joint_positions()).all()
     assert bool(page.errors) is not np.isfinite(bad)
 
 
-def test_nothing_can_be_driven_before_somebody_walks(server) -> None:
-    page = Page(server)
-    as_user(page.panel._actions.jump_button)
-    as_user(field(page, "speed"), 1.0)
+def test_nothing_can_be_driven_before_somebody_walks(make_page) -> None:
+    page = make_page(WalkPanel)
+    page.do(page.panel._actions.jump_button)
+    page.do(field(page, "speed"), 1.0)
     assert len(page.errors) == 2 and all("nobody walks" in str(error) for error in page.errors)
     assert "Walk here" in state_html(None)
 
 
-def test_characters_are_added_selected_and_removed(page: Page) -> None:
-    as_user(field(page, "speed"), 1.0)
-    as_user(page.panel._cast.change, "Add one")
-    assert [w.name for w in page.walk.walkers] == ["Walker 1", "Walker 2"]
+def test_characters_are_added_selected_and_removed(page) -> None:
+    page.do(field(page, "speed"), 1.0)
+    page.do(page.panel._cast.change, "Add one")
+    assert [w.name for w in walk_of(page).walkers] == ["Walker 1", "Walker 2"]
     assert field(page, "speed").value == 0.0  # the controls follow who is driven
-    drive(page.walk, 2.0)
-    first, second = (w.engine for w in page.walk.walkers)
+    drive(walk_of(page), 2.0)
+    first, second = (w.engine for w in walk_of(page).walkers)
     assert first.speed == pytest.approx(1.0) and second.speed == 0.0
     assert np.linalg.norm(first.position - second.position) > 1.0
-    as_user(page.panel._cast.who, "Walker 1")
+    page.do(page.panel._cast.who, "Walker 1")
     assert field(page, "speed").value == pytest.approx(1.0)
     page.panel.click(1)
-    assert page.walk.driven.name == "Walker 2"
-    as_user(page.panel._cast.change, "Remove it")
-    as_user(page.panel._cast.change, "Remove it")
-    assert len(page.walk.walkers) == 1 and len(page.errors) == 1
+    assert walk_of(page).driven.name == "Walker 2"
+    page.do(page.panel._cast.change, "Remove it")
+    page.do(page.panel._cast.change, "Remove it")
+    assert len(walk_of(page).walkers) == 1 and len(page.errors) == 1
 
 
 def test_there_is_room_for_a_few_only(walk: Walk) -> None:
@@ -299,15 +257,15 @@ def test_there_is_room_for_a_few_only(walk: Walk) -> None:
         walk.add()
 
 
-def test_a_take_is_a_clip_with_contacts(page: Page, tmp_path: Path) -> None:
-    as_user(page.panel._drive.gait, "Walk")
-    as_user(page.panel._record)
-    drive(page.walk, 3.0)
-    as_user(field(page, "leg_length_m"), 1.1)
+def test_a_take_is_a_clip_with_contacts(page, tmp_path: Path) -> None:
+    page.do(page.panel._drive.gait, "Walk")
+    page.do(page.panel._record)
+    drive(walk_of(page), 3.0)
+    page.do(field(page, "leg_length_m"), 1.1)
     assert "while recording" in str(page.errors.pop()) and field(page, "leg_length_m").value < 1.0
-    as_user(page.panel._record)
+    page.do(page.panel._record)
     for kind in ("GLB", "BVH", "Clip"):
-        as_user(page.panel._keep, kind)
+        page.do(page.panel._keep, kind)
     assert [name for _, name in page.sent] == ["Walker 1.glb", "Walker 1.bvh"]
     clip = page.opened[0][0]
     assert clip.rate_hz == RATE_HZ and clip.num_frames == 180
@@ -319,8 +277,8 @@ def test_a_take_is_a_clip_with_contacts(page: Page, tmp_path: Path) -> None:
         np.testing.assert_allclose(again.joint_positions()[:, order], clip.joint_positions(), atol=2e-3)
 
 
-def test_an_empty_take_is_refused_in_words(page: Page) -> None:
-    as_user(page.panel._keep, "GLB")
+def test_an_empty_take_is_refused_in_words(page) -> None:
+    page.do(page.panel._keep, "GLB")
     assert "nothing was recorded" in str(page.errors[0]) and not page.sent
 
 
@@ -377,34 +335,34 @@ def test_lines_tell_state_speed_and_cost(walk: Walk) -> None:
     assert lines[0].startswith("Walker 1: ") and "m/s" in lines[1] and "ms a frame" in lines[2]
 
 
-def random_command(page: Page, rng: np.random.Generator) -> None:
+def random_command(page, rng: np.random.Generator) -> None:
     panel = page.panel
     sliders = [f.slider for f in panel._drive.fields.values()] + [f.slider for f in panel._style.fields.values()]
     slider = sliders[rng.integers(len(sliders))]
     commands = [
-        lambda: as_user(slider, float(rng.uniform(slider.min, slider.max))),
-        lambda: as_user(slider, float(rng.uniform(slider.min, slider.max))),
-        lambda: as_user(panel._drive.gait, ("Stand", "Walk", "Run")[rng.integers(3)]),
-        lambda: as_user(panel._drive.over, float(rng.uniform(0.0, 2.0))),
-        lambda: as_user(panel._actions.jump_button),
-        lambda: as_user(panel._actions.drop_button),
-        lambda: as_user(panel._actions.undo, ("Cancel jump", "Clear boxes")[rng.integers(2)]),
-        lambda: as_user(panel._looks.plants, bool(rng.integers(2))),
-        lambda: as_user(panel._cast.change, ("Add one", "Remove it")[rng.integers(2)]),
+        lambda: page.do(slider, float(rng.uniform(slider.min, slider.max))),
+        lambda: page.do(slider, float(rng.uniform(slider.min, slider.max))),
+        lambda: page.do(panel._drive.gait, ("Stand", "Walk", "Run")[rng.integers(3)]),
+        lambda: page.do(panel._drive.over, float(rng.uniform(0.0, 2.0))),
+        lambda: page.do(panel._actions.jump_button),
+        lambda: page.do(panel._actions.drop_button),
+        lambda: page.do(panel._actions.undo, ("Cancel jump", "Clear boxes")[rng.integers(2)]),
+        lambda: page.do(panel._looks.plants, bool(rng.integers(2))),
+        lambda: page.do(panel._cast.change, ("Add one", "Remove it")[rng.integers(2)]),
         lambda: press(page, "IKJLU"[rng.integers(5)]),
     ]
     commands[rng.integers(len(commands))]()
 
 
-def test_a_minute_of_wild_driving_breaks_nothing(page: Page, server) -> None:
+def test_a_minute_of_wild_driving_breaks_nothing(page, server) -> None:
     rng = np.random.default_rng(7)
     stage = WalkStage(server.scene, lambda _: None)
     for turn in range(80):
         random_command(page, rng)
         for _ in range(15):
-            page.walk.advance(1.0 / 30.0)
-            assert all(np.isfinite(walker.pose.joint_positions()).all() for walker in page.walk.walkers)
+            walk_of(page).advance(1.0 / 30.0)
+            assert all(np.isfinite(walker.pose.joint_positions()).all() for walker in walk_of(page).walkers)
         if turn % 10 == 0:
-            stage.draw(page.walk)
+            stage.draw(walk_of(page))
     low, high = RANGES["speed"]
-    assert all(low <= walker.engine.speed <= high for walker in page.walk.walkers)
+    assert all(low <= walker.engine.speed <= high for walker in walk_of(page).walkers)
