@@ -10,6 +10,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.muscle._assembly import diagonal_places
 from marey.muscle._solver import FREE, System, no_muscles
+from marey.muscle._solver_coarse import coarse_space
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
@@ -37,9 +38,10 @@ class Implicit:
         muscles = no_muscles() if body.muscles is None else body.muscles.arrays
         points, segments = len(muscles.points), len(muscles.rest)
         self.places = diagonal_places(blocks.starts, blocks.columns)
+        coarse = coarse_space(body.mesh.nodes, blocks, body.carriers, body.bones.arrays)
         self.system = System(
             blocks.starts, blocks.columns, blocks.values, body.elastic.rises, np.zeros(count), body.carriers,
-            np.zeros((count, 3, 3)), body.bones.arrays, muscles, np.zeros((segments, 3, 3)), np.zeros((2, points, 3)),
+            np.zeros((count, 3, 3)), body.bones.arrays, coarse, muscles, np.zeros((segments, 3, 3)), np.zeros((2, points, 3)),
             np.zeros((2, count, 3)),
         )  # fmt: skip
         self.point_forces = np.zeros((points, 3))
@@ -122,11 +124,15 @@ class Implicit:
     def _once(
         self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, size: float
     ) -> tuple[FloatArray, int, float]:
+        from marey.muscle._solver_coarse_kernels import coarse_matrix, invert_coarse, place_regions
         from marey.muscle._solver_kernels import conjugate_gradients, contract, expand, invert_diagonal
 
         s = self.system
         invert_diagonal(s, self.places)
-        body.bones.prepare(s)
+        place_regions(s.coarse, body.positions)
+        coarse_matrix(s)
+        body.bones.join(s.coarse)
+        invert_coarse(s.coarse.inverse)
         right = np.empty_like(unknowns)
         contract(s.carriers, s.bones, rhs, right)
         body.bones.push(rhs, right)

@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.lie import SO3
 from marey.muscle._bones import FREEDOMS, Bone, Bones, carried_nodes
-from marey.muscle._solver import BoneArrays, System, no_bones
+from marey.muscle._solver import BoneArrays, Coarse, no_bones
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
@@ -34,8 +34,9 @@ class NoBones:
     def weigh(self, h: float) -> None:
         """Nothing to weigh."""
 
-    def prepare(self, system: System) -> None:
-        """Nothing to prepare."""
+    def join(self, coarse: Coarse) -> None:
+        """The matrix of regions is whole."""
+        coarse.inverse[:] = coarse.raw
 
     def push(self, rhs: FloatArray, right: FloatArray) -> None:
         """Nothing pushes."""
@@ -81,7 +82,7 @@ class BoundBones:
                 moves[bone] |= moves[self.parents[bone]]
         self.arrays = BoneArrays(
             nodes, body.carriers[nodes].copy(), self._node_rest.copy(), np.zeros((d, 6)), moves, np.zeros((d, d)),
-            np.zeros((d, d)), np.zeros((b, 6)),
+            np.zeros((b, 6)),
         )  # fmt: skip
         self._inertias = np.array([_own_inertia(bone) for bone in given.bones])
         self._momenta = np.zeros((b, 6))  # (angular about the origin, linear), at the end of the last step
@@ -191,21 +192,21 @@ class BoundBones:
         count = len(rhs)
         right[count:].ravel()[: len(self._rates)] += self._torques
 
-    def prepare(self, system: System) -> None:
-        """The preconditioner of the rates: the inverse of their own part of the matrix."""
-        from marey.muscle._solver_kernels import apply
+    def join(self, coarse: Coarse) -> None:
+        """Write the matrix of regions and rates from that of regions and bones."""
+        whole = self._whole(coarse.regions)
+        coarse.inverse[:] = whole.T @ coarse.raw @ whole
+        rates = slice(6 * coarse.regions, None)
+        coarse.inverse[rates, rates] += self.arrays.inertia
 
-        d, count = len(self._rates), len(system.carriers)
-        if not d:
-            return
-        unit, out = np.zeros((count + self.num_rows, 3)), np.zeros((count + self.num_rows, 3))
-        matrix = np.zeros((d, d))
-        for k in range(d):
-            unit[:] = 0.0
-            unit[count:].ravel()[k] = 1.0
-            apply(system, unit, out)
-            matrix[:, k] = out[count:].ravel()[:d]
-        self.arrays.inverse[:] = np.linalg.inv((matrix + matrix.T) / 2)
+    def _whole(self, regions: int) -> FloatArray:
+        """What regions and rates (6 A + D) do to regions and bones (6 A + 6 B)."""
+        bones, rates = self.arrays.moves.shape
+        out = np.zeros((6 * (regions + bones), 6 * regions + rates))
+        out[: 6 * regions, : 6 * regions] = np.eye(6 * regions)
+        twists = self.arrays.moves[:, None, :] * self.arrays.screws.T  # (B, 6, D)
+        out[6 * regions :, 6 * regions :] = twists.reshape(6 * bones, rates)
+        return out
 
     def carry(self, h: float, unknowns: FloatArray, positions: FloatArray, velocities: FloatArray) -> FloatArray:
         """Turn the joints by their new rates; positions (V, 3) after the step. Velocities of carried nodes follow."""

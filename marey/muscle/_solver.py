@@ -25,8 +25,20 @@ class BoneArrays(NamedTuple):
     screws: FloatArray  # (D, 6) world twist (angular, linear at the origin) of each rate
     moves: IndexArray  # (B, D) 1 where a rate moves a bone
     inertia: FloatArray  # (D, D) what the rates weigh beside their nodes [kg m^2], limits included
-    inverse: FloatArray  # (D, D) of the whole matrix of the rates: the preconditioner
     twists: FloatArray  # (B, 6) scratch
+
+
+class Coarse(NamedTuple):
+    """Regions and bones that move as if rigid."""
+
+    labels: IndexArray  # (V,) region of a free node, then bones; -1 for held nodes
+    regions: int
+    arms: FloatArray  # (V, 3) [m]
+    raw: FloatArray  # (6 (A + B), 6 (A + B)) regions and bones, (angular, linear) each
+    inverse: FloatArray  # (6 A + D, 6 A + D) regions and rates
+    vectors: FloatArray  # (2, 6 A + D) scratch
+    row: FloatArray  # (A + B, 3, 6) scratch
+    touched: IndexArray  # (A + B,) scratch
 
 
 class System(NamedTuple):
@@ -43,6 +55,7 @@ class System(NamedTuple):
     carriers: IndexArray  # (V,)
     diagonal: FloatArray  # (V, 3, 3) inverses of diagonal blocks
     bones: BoneArrays
+    coarse: Coarse
     muscles: MuscleArrays
     blocks: FloatArray  # (S, 3, 3) [kg] of segments of splines
     work: FloatArray  # (2, N, 3)
@@ -53,7 +66,7 @@ def no_bones() -> BoneArrays:
     """No bone, no rate."""
     index, table = np.zeros(0, dtype=np.int32), np.zeros((0, 0))
     moves = np.zeros((0, 0), dtype=np.int32)
-    return BoneArrays(index, index, np.zeros((0, 3)), np.zeros((0, 6)), moves, table, table, np.zeros((0, 6)))
+    return BoneArrays(index, index, np.zeros((0, 3)), np.zeros((0, 6)), moves, table, np.zeros((0, 6)))
 
 
 def no_muscles() -> MuscleArrays:
@@ -65,6 +78,7 @@ def no_muscles() -> MuscleArrays:
     return MuscleArrays(
         starts=starts, nodes=index, weights=row, turns=index, cell_starts=starts, cell_nodes=index, cell_weights=row,
         segments=np.zeros((0, 2), dtype=np.int64), rest=row, stiffness=row, damping=row, laws=index,
-        hill=np.zeros((0, 6)), mix=empty, points=points, velocities=points, centres=points, arms=points,
+        hill=np.zeros((0, 6)), mix=empty, rest_arms=points, offsets=points, points=points, velocities=points,
+        centres=points, frames=np.zeros((0, 3, 3)), arms=points,
         inverses=np.zeros((0, 3, 3)), directions=points, buffer=np.zeros((2, 0, 3)),
     )  # fmt: skip

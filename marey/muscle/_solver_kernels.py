@@ -7,6 +7,7 @@ from math import sqrt
 from marey.base import FloatArray, kernel
 from marey.muscle._mesh import IndexArray
 from marey.muscle._solver import BoneArrays, System
+from marey.muscle._solver_coarse_kernels import precondition
 from marey.muscle._transfer_kernels import apply_muscles, muscle_diagonal
 
 FREE = -1
@@ -144,19 +145,6 @@ def _invert(b: FloatArray) -> None:
     b[0, 1] = b[1, 0] = c01 * scale
     b[0, 2] = b[2, 0] = c02 * scale
     b[1, 2] = b[2, 1] = c12 * scale
-
-
-@kernel
-def precondition(s: System, r: FloatArray, z: FloatArray) -> None:
-    """Write an approximate solution z of the system for r, both (V + R, 3)."""
-    count = s.carriers.shape[0]
-    for n in range(count):
-        for i in range(3):
-            z[n, i] = s.diagonal[n, i, 0] * r[n, 0] + s.diagonal[n, i, 1] * r[n, 1] + s.diagonal[n, i, 2] * r[n, 2]
-    z[count:] = 0.0
-    for d in range(s.bones.inverse.shape[0]):
-        for e in range(s.bones.inverse.shape[0]):
-            z[count + d // 3, d % 3] += s.bones.inverse[d, e] * r[count + e // 3, e % 3]
 
 
 @kernel

@@ -1,0 +1,183 @@
+r"""Compiled two-level preconditioner: diagonal blocks, and regions that move as if rigid.
+
+With Z the rigid motions of the regions and the rates of bones, :math:`B = D^{-1} + Z (Z^T A Z)^{-1} Z^T`. Diagonal blocks
+pass forces from node to node; long, slow bending of a limb takes them as many iterations as the limb has nodes. The
+regions do it in one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from marey.base import FloatArray, kernel
+from marey.muscle._solver import Coarse, System
+
+VANISHING = 1e-11  # [-] of a pivot over its diagonal: the motion is no motion of its own
+
+
+@kernel
+def place_regions(c: Coarse, x: FloatArray) -> None:
+    """Arms of nodes from the centre of their region, or from the world's origin for those of bones."""
+    count = np.zeros(c.regions)
+    centres = np.zeros((c.regions, 3))
+    for n in range(x.shape[0]):
+        a = c.labels[n]
+        if 0 <= a < c.regions:
+            count[a] += 1.0
+            for i in range(3):
+                centres[a, i] += x[n, i]
+    for n in range(x.shape[0]):
+        a = c.labels[n]
+        for i in range(3):
+            c.arms[n, i] = x[n, i] - (centres[a, i] / count[a] if 0 <= a < c.regions else 0.0)
+
+
+@kernel
+def coarse_matrix(s: System) -> None:
+    """Write :math:`Z^T A Z` of blocks and volumes, (angular, linear) for each region and bone."""
+    c = s.coarse
+    c.raw[:] = 0.0
+    for n in range(s.carriers.shape[0]):
+        a = c.labels[n]
+        if a < 0:
+            continue
+        touched = 0
+        for k in range(s.starts[n], s.starts[n + 1]):
+            b = c.labels[s.columns[k]]
+            if b >= 0:
+                touched = _touch(c, b, touched)
+                _add_row(c.row[b], s.values[k], c.arms[s.columns[k]])
+        for t in range(touched):
+            b = c.touched[t]
+            _add_pair(c.raw, 6 * a, 6 * b, c.row[b], c.arms[n])
+            c.row[b] = 0.0
+    if s.rises.shape[0] > 0:
+        _add_volumes(s)
+
+
+@kernel
+def _touch(c: Coarse, b: int, touched: int) -> int:
+    for t in range(touched):
+        if c.touched[t] == b:
+            return touched
+    c.touched[touched] = b
+    return touched + 1
+
+
+@kernel
+def _add_row(row: FloatArray, block: FloatArray, arm: FloatArray) -> None:
+    """Add one block times the rigid motion of its column, (3, 6)."""
+    for i in range(3):
+        b0, b1, b2 = block[i, 0], block[i, 1], block[i, 2]
+        row[i, 0] += arm[1] * b2 - arm[2] * b1
+        row[i, 1] += arm[2] * b0 - arm[0] * b2
+        row[i, 2] += arm[0] * b1 - arm[1] * b0
+        row[i, 3] += b0
+        row[i, 4] += b1
+        row[i, 5] += b2
+
+
+@kernel
+def _add_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray) -> None:
+    for e in range(6):
+        r0, r1, r2 = row[0, e], row[1, e], row[2, e]
+        raw[i, j + e] += arm[1] * r2 - arm[2] * r1
+        raw[i + 1, j + e] += arm[2] * r0 - arm[0] * r2
+        raw[i + 2, j + e] += arm[0] * r1 - arm[1] * r0
+        raw[i + 3, j + e] += r0
+        raw[i + 4, j + e] += r1
+        raw[i + 5, j + e] += r2
+
+
+@kernel
+def _add_volumes(s: System) -> None:
+    c = s.coarse
+    for n in range(s.carriers.shape[0]):
+        weight = s.weights[n]
+        if weight == 0.0:
+            continue
+        touched = 0
+        for k in range(s.starts[n], s.starts[n + 1]):
+            b = c.labels[s.columns[k]]
+            if b >= 0:
+                touched = _touch(c, b, touched)
+                g, arm, row = s.rises[k], c.arms[s.columns[k]], c.row[b, 0]
+                row[0] += arm[1] * g[2] - arm[2] * g[1]
+                row[1] += arm[2] * g[0] - arm[0] * g[2]
+                row[2] += arm[0] * g[1] - arm[1] * g[0]
+                row[3] += g[0]
+                row[4] += g[1]
+                row[5] += g[2]
+        for t in range(touched):
+            for u in range(touched):
+                a, b = c.touched[t], c.touched[u]
+                for i in range(6):
+                    for j in range(6):
+                        c.raw[6 * a + i, 6 * b + j] += weight * c.row[a, 0, i] * c.row[b, 0, j]
+        for t in range(touched):
+            c.row[c.touched[t], 0] = 0.0
+
+
+@kernel
+def invert_coarse(a: FloatArray) -> None:
+    """The inverse of a symmetric positive matrix in place, by sweeps; motions that vanish are left out."""
+    size = a.shape[0]
+    diagonal = np.empty(size)
+    for k in range(size):
+        diagonal[k] = a[k, k]
+    for k in range(size):
+        pivot = a[k, k]
+        if not pivot > VANISHING * diagonal[k]:
+            a[k, :] = 0.0
+            a[:, k] = 0.0
+            continue
+        a[k, k] = 1.0
+        for j in range(size):
+            a[k, j] /= pivot
+        for i in range(size):
+            factor = a[i, k]
+            if i != k and factor != 0.0:
+                a[i, k] = 0.0
+                for j in range(size):
+                    a[i, j] -= factor * a[k, j]
+
+
+@kernel
+def precondition(s: System, r: FloatArray, z: FloatArray) -> None:
+    """Write an approximate solution z of the system for r, both (V + R, 3)."""
+    c, count = s.coarse, s.carriers.shape[0]
+    d = s.diagonal
+    given, found = c.vectors[0], c.vectors[1]
+    given[:] = 0.0
+    found[:] = 0.0
+    for n in range(count):
+        r0, r1, r2 = r[n, 0], r[n, 1], r[n, 2]
+        z[n, 0] = d[n, 0, 0] * r0 + d[n, 0, 1] * r1 + d[n, 0, 2] * r2
+        z[n, 1] = d[n, 1, 0] * r0 + d[n, 1, 1] * r1 + d[n, 1, 2] * r2
+        z[n, 2] = d[n, 2, 0] * r0 + d[n, 2, 1] * r1 + d[n, 2, 2] * r2
+        a = c.labels[n]
+        if 0 <= a < c.regions:
+            x = c.arms[n]
+            given[6 * a] += x[1] * r2 - x[2] * r1
+            given[6 * a + 1] += x[2] * r0 - x[0] * r2
+            given[6 * a + 2] += x[0] * r1 - x[1] * r0
+            given[6 * a + 3] += r0
+            given[6 * a + 4] += r1
+            given[6 * a + 5] += r2
+    rates = s.bones.screws.shape[0]
+    for k in range(rates):
+        given[6 * c.regions + k] = r[count + k // 3, k % 3]
+    for k in range(given.shape[0]):
+        g = given[k]
+        for j in range(given.shape[0]):
+            found[j] += c.inverse[k, j] * g
+    for n in range(count):
+        a = c.labels[n]
+        if 0 <= a < c.regions:
+            x, w = c.arms[n], found[6 * a : 6 * a + 6]
+            z[n, 0] += w[3] + w[1] * x[2] - w[2] * x[1]
+            z[n, 1] += w[4] + w[2] * x[0] - w[0] * x[2]
+            z[n, 2] += w[5] + w[0] * x[1] - w[1] * x[0]
+    z[count:] = 0.0
+    for k in range(rates):
+        z[count + k // 3, k % 3] = found[6 * c.regions + k]
