@@ -163,6 +163,13 @@ class Muscles:
         """Samples of all splines ``(N, 3)`` in the body at x ``(V, 3)`` [m]; at rest without it."""
         return self.embedding(self.rest_nodes if x is None else x)
 
+    def acting_points(self, x: FloatArray) -> FloatArray:
+        """Where the forces of the splines act ``(N, 3)`` [m]: points carried by their regions, for ``conservative``."""
+        from marey.muscle._transfer_kernels import refresh
+
+        refresh(self.arrays, np.ascontiguousarray(x))
+        return self.arrays.points.copy()
+
     def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the points of the splines ``(N, 3)`` [N]: Eqs 77 to 79. They add up to nothing."""
         from marey.muscle._transfer_kernels import muscle_state
@@ -198,7 +205,7 @@ class Muscles:
     def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
         r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
         at = self.rest_nodes if x is None else x
-        nodal, p = self.spread(point_forces, at), self.points(at)
+        nodal, p = self.spread(point_forces, at), self.acting_points(at)
         force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
         torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
         sizes = np.linalg.norm(point_forces, axis=1)

@@ -88,14 +88,18 @@ def _joined(bound: list[Embedding]) -> Embedding:
 def _segments(
     host: Compiled, splines: Sequence[ActivationSpline], samples: list[FloatArray], regions: Regions
 ) -> Segments:
-    region_masses = np.add.reduceat(regions.paint * host.masses[regions.nodes], regions.starts[:-1])
+    moved = regions.paint * host.masses[regions.nodes]
+    region_masses = np.add.reduceat(moved, regions.starts[:-1])
     rows: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, IntArray, FloatArray]] = []
     first = 0
     for spline, p in zip(splines, samples, strict=True):
         own = region_masses[first : first + len(p)]
+        mine = slice(regions.starts[first], regions.starts[first + len(p)])
+        shared = np.bincount(regions.nodes[mine], minlength=len(host.masses))[regions.nodes[mine]]
+        shares = np.add.reduceat(moved[mine] / shared, regions.starts[first : first + len(p)] - mine.start)
         numbers = first + np.arange(len(p))
         rest = np.linalg.norm(np.diff(p, axis=0), axis=1)
-        k = np.full(len(rest), spline.stiffness) if spline.stiffness else _host_stiffness(host, spline, rest, own)
+        k = np.full(len(rest), spline.stiffness) if spline.stiffness else _host_stiffness(host, spline, rest, shares)
         reduced = own[1:] * own[:-1] / (own[1:] + own[:-1])
         c = 2.0 * spline.damping_ratio * np.sqrt(k * reduced)
         law = np.full(len(rest), int(spline.law == "hill"))
@@ -135,10 +139,13 @@ def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segmen
     cells = (bound.starts, bound.nodes.ravel(), bound.weights.ravel())
     starts, nodes, weights, turns = _operator(host, regions, cells)
     mix = mix_of(host.transfer, regions.matrix(host.masses))
-    s = segments
+    s, rest = segments, host.nodes[nodes]
+    centres = np.add.reduceat(weights[:, None] * rest, starts[:-1], axis=0)
+    arms = rest - np.repeat(centres, np.diff(starts), axis=0)
     arrays = MuscleArrays(
         starts, nodes, weights, turns, *cells, s.pairs, s.rest, s.stiffness, s.damping, s.laws, s.hill, mix,
-        points=np.zeros((count, 3)), velocities=np.zeros((count, 3)), centres=np.zeros((count, 3)),
+        rest_arms=arms, offsets=bound(host.nodes) - centres, points=np.zeros((count, 3)),
+        velocities=np.zeros((count, 3)), centres=np.zeros((count, 3)), frames=np.tile(np.eye(3), (count, 1, 1)),
         arms=np.zeros((len(nodes), 3)), inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)),
         buffer=np.zeros((2, count, 3)),
     )  # fmt: skip

@@ -1,17 +1,23 @@
 r"""Compiled activation splines: forces on the points of splines, and their way to the nodes of the body and back.
 
-A point i has a region of nodes j with weights :math:`w_j`, :math:`\sum w_j = 1`, centre :math:`c = \sum w_j x_j`, arms
-:math:`r_j = x_j - c` and inertia :math:`I = \sum w_j(\|r_j\|^2 1 - r_j r_j^T)`. A force f at p goes to the nodes as
+A point has a region of nodes j with weights :math:`w_j`, :math:`\sum w_j = 1`. Where regions turn, the point is carried
+by the rigid motion that fits its region best: with the centre c, the arms at rest :math:`\bar r_j` and
+:math:`A = \sum w_j (x_j - c)\,\bar r_j^T`, the rotation R makes :math:`S = R^T A` symmetric, and
+:math:`p = c + R\,\bar q`. A force f at p goes to the nodes as
 
-.. math:: F_j = w_j\,(f + \omega\times r_j),\quad \omega = I^{-1}\,((p - c)\times f),
+.. math:: F_j = w_j\,(f + \omega\times R\,\bar r_j),\quad \omega = R\,(\mathrm{tr} S\,1 - S)^{-1} R^T\,((p - c)\times f).
 
-which keeps force and torque ([Engell2012]_ §20.4, repaired: the conservative operator). Its transpose is the velocity
-at p of the rigid motion that fits the region best. Without the turn it is the transpose or the virtual-work operator.
-With ``mix`` (N, N) the forces of points are mixed first: the pseudo-inverse and its iterations.
+This is the exact transpose of dp/dx, so springs along a spline have an energy, and it keeps force and torque. In the
+rest shape it is the load of least :math:`\sum \|F_j\|^2/m_j` that does ([Engell2012]_ §20.4, repaired). With points
+:math:`p = W x` instead, regions that overlap push the wrong way, and a body shakes itself to pieces.
+
+Without the turn it is the transpose or the virtual-work operator, with :math:`p = W x`. With ``mix`` (N, N) the forces
+of points are mixed first: the pseudo-inverse and its iterations.
 """
 
 from __future__ import annotations
 
+from math import cos, sin
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +27,13 @@ from marey.muscle._hill_kernels import hill_force, hill_slopes, length_of
 
 SPRING, HILL = 0, 1  # laws of a segment
 SHORTEST = 1e-9  # [-] of the rest length: below, the last direction is kept
-LEAST_VOLUME = (
-    1e-14  # [-] determinant of an inertia over its trace cubed: below, the region is a line and does not turn
-)
+LEAST_VOLUME = 1e-12  # [-] determinant of an inertia over its trace cubed: below, a region is a line
+TURN_TOL = 1e-13  # [rad] a decade or two above rounding
+MAX_TURNS = 60  # steps to fit a rotation: two or three from the last one, more after a jump
 
 
 class MuscleArrays(NamedTuple):
-    """Splines of one body, compiled. Arrays after ``mix`` are refreshed by each step."""
+    """Splines of one body, compiled. Arrays from ``points`` on are refreshed by each step."""
 
     starts: IntArray  # (N + 1,) region of point i: entries starts[i]:starts[i + 1] of nodes and weights
     nodes: IntArray  # (nnz,)
@@ -45,10 +51,13 @@ class MuscleArrays(NamedTuple):
         FloatArray  # (S, 6) greatest force [N], optimal length [m], highest speed [1/s], damping [-], curves, alpha_min
     )
     mix: FloatArray  # (N, N), or (0, 0)
+    rest_arms: FloatArray  # (nnz, 3) [m] from the centre of the region, at rest
+    offsets: FloatArray  # (N, 3) [m] from the centre to the point, at rest
     points: FloatArray  # (N, 3) [m]
     velocities: FloatArray  # (N, 3) [m/s]
     centres: FloatArray  # (N, 3) [m]
-    arms: FloatArray  # (nnz, 3) [m]
+    frames: FloatArray  # (N, 3, 3) rotations of regions; start as ones
+    arms: FloatArray  # (nnz, 3) [m] turned
     inverses: FloatArray  # (N, 3, 3) [1/m^2]
     directions: FloatArray  # (S, 3)
     buffer: FloatArray  # (2, N, 3)
@@ -67,51 +76,118 @@ def embed(arrays: MuscleArrays, x: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _invert(a: FloatArray, out: FloatArray) -> None:
-    """Inverse of a symmetric 3x3 inertia; zero where the region is a line."""
+def _invert(a: FloatArray, out: FloatArray) -> bool:
+    """Inverse of a symmetric 3x3 matrix; zero, and False, where it is not positive."""
     c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
     c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
     c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
     det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
     trace = a[0, 0] + a[1, 1] + a[2, 2]
-    s = 1.0 / det if det > LEAST_VOLUME * trace * trace * trace else 0.0
+    good = a[0, 0] > 0.0 and c22 > 0.0 and det > LEAST_VOLUME * trace * trace * trace
+    s = 1.0 / det if good else 0.0
     out[0, 0], out[0, 1], out[0, 2] = s * c00, s * c01, s * c02
     out[1, 1] = s * (a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2])
     out[1, 2] = s * (a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2])
-    out[2, 2] = s * (a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1])
+    out[2, 2] = s * c22
     out[1, 0], out[2, 0], out[2, 1] = out[0, 1], out[0, 2], out[1, 2]
+    return good
+
+
+@kernel
+def _turn(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
+    """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
+    half = 0.5 * angle
+    k = sin(half) / angle if angle > 0.0 else 0.5
+    w, x, y, z = cos(half), k * d[0], k * d[1], k * d[2]
+    work[0, 0], work[0, 1], work[0, 2] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
+    work[1, 0], work[1, 1], work[1, 2] = 2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
+    for r in range(3):
+        a, b, c = R[r, 0], R[r, 1], R[r, 2]
+        R[r, 0] = a * work[0, 0] + b * work[1, 0] + c * 2.0 * (x * z - w * y)
+        R[r, 1] = a * work[0, 1] + b * work[1, 1] + c * 2.0 * (y * z + w * x)
+        R[r, 2] = a * work[0, 2] + b * work[1, 2] + c * (1.0 - 2.0 * (x * x + y * y))
+    n = 1.0 / length_of(R[0, 0], R[1, 0], R[2, 0])
+    ax, ay, az = n * R[0, 0], n * R[1, 0], n * R[2, 0]
+    t = ax * R[0, 1] + ay * R[1, 1] + az * R[2, 1]
+    bx, by, bz = R[0, 1] - t * ax, R[1, 1] - t * ay, R[2, 1] - t * az
+    n = 1.0 / length_of(bx, by, bz)
+    bx, by, bz = n * bx, n * by, n * bz
+    R[0, 0], R[1, 0], R[2, 0], R[0, 1], R[1, 1], R[2, 1] = ax, ay, az, bx, by, bz
+    R[0, 2], R[1, 2], R[2, 2] = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+
+
+@kernel
+def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: FloatArray) -> bool:
+    r"""Newton's method for the rotation that fits best, from the last one; writes R and (tr S 1 - S)^-1 in its frame."""
+    good = False
+    for _ in range(MAX_TURNS):
+        for r in range(3):
+            for c in range(3):
+                S[r, c] = R[0, r] * A[0, c] + R[1, r] * A[1, c] + R[2, r] * A[2, c]
+        bx, by, bz = S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1]
+        trace = S[0, 0] + S[1, 1] + S[2, 2]
+        for r in range(3):
+            for c in range(3):
+                M[r, c] = (trace if r == c else 0.0) - 0.5 * (S[r, c] + S[c, r])
+        good = _invert(M, inverse)
+        if good:
+            d = (
+                inverse[0, 0] * bx + inverse[0, 1] * by + inverse[0, 2] * bz,
+                inverse[1, 0] * bx + inverse[1, 1] * by + inverse[1, 2] * bz,
+                inverse[2, 0] * bx + inverse[2, 1] * by + inverse[2, 2] * bz,
+            )
+        else:
+            size = abs(S[0, 0]) + abs(S[1, 1]) + abs(S[2, 2]) + abs(bx) + abs(by) + abs(bz) + 1e-300
+            d = (bx / size, by / size, bz / size)
+        angle = length_of(d[0], d[1], d[2])
+        if angle < TURN_TOL:
+            break
+        s = min(1.0, 1.0 / angle)
+        _turn(R, (s * d[0], s * d[1], s * d[2]), s * angle, M)
+    return good
 
 
 @kernel
 def refresh(arrays: MuscleArrays, x: FloatArray) -> None:
-    """Bring points, centres, arms and inertias to the positions x ``(V, 3)``."""
+    """Bring points, centres, rotations, arms and inverses to the positions x ``(V, 3)``."""
     embed(arrays, x, arrays.points)
-    inertia = np.empty((3, 3))
+    A, S, M, inverse = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for i in range(arrays.points.shape[0]):
         if arrays.turns[i] == 0:
             continue
         first, last = arrays.starts[i], arrays.starts[i + 1]
         cx, cy, cz = 0.0, 0.0, 0.0
+        A[:] = 0.0
         for e in range(first, last):
             j, w = arrays.nodes[e], arrays.weights[e]
-            cx += w * x[j, 0]
-            cy += w * x[j, 1]
-            cz += w * x[j, 2]
-        xx, yy, zz, xy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for e in range(first, last):
-            j, w = arrays.nodes[e], arrays.weights[e]
-            rx, ry, rz = x[j, 0] - cx, x[j, 1] - cy, x[j, 2] - cz
-            arrays.arms[e, 0], arrays.arms[e, 1], arrays.arms[e, 2] = rx, ry, rz
-            xx += w * rx * rx
-            yy += w * ry * ry
-            zz += w * rz * rz
-            xy += w * rx * ry
-            xz += w * rx * rz
-            yz += w * ry * rz
+            px, py, pz = w * x[j, 0], w * x[j, 1], w * x[j, 2]
+            cx += px
+            cy += py
+            cz += pz
+            for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
+                r = arrays.rest_arms[e, c]
+                A[0, c] += px * r
+                A[1, c] += py * r
+                A[2, c] += pz * r
         arrays.centres[i, 0], arrays.centres[i, 1], arrays.centres[i, 2] = cx, cy, cz
-        inertia[0, 0], inertia[1, 1], inertia[2, 2] = yy + zz, xx + zz, xx + yy
-        inertia[0, 1], inertia[0, 2], inertia[1, 2] = -xy, -xz, -yz
-        _invert(inertia, arrays.inverses[i])
+        R = arrays.frames[i]
+        good = _fit(A, R, S, M, inverse)
+        for e in range(first, last):
+            a, b, c2 = arrays.rest_arms[e, 0], arrays.rest_arms[e, 1], arrays.rest_arms[e, 2]
+            for r2 in range(3):
+                arrays.arms[e, r2] = R[r2, 0] * a + R[r2, 1] * b + R[r2, 2] * c2
+        a, b, c2 = arrays.offsets[i, 0], arrays.offsets[i, 1], arrays.offsets[i, 2]
+        for r2 in range(3):
+            arrays.points[i, r2] = arrays.centres[i, r2] + R[r2, 0] * a + R[r2, 1] * b + R[r2, 2] * c2
+        if not good:
+            inverse[:] = 0.0
+        for r2 in range(3):  # R inverse R^T
+            for c in range(3):
+                S[r2, c] = R[r2, 0] * inverse[0, c] + R[r2, 1] * inverse[1, c] + R[r2, 2] * inverse[2, c]
+        for r2 in range(3):
+            for c in range(3):
+                arrays.inverses[i, r2, c] = S[r2, 0] * R[c, 0] + S[r2, 1] * R[c, 1] + S[r2, 2] * R[c, 2]
 
 
 @kernel
