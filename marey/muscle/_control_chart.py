@@ -53,8 +53,11 @@ class Chart(Protocol):
         """Forces on coordinates ``(size, ...)`` of forces on points ``(3V, ...)``: the transpose of :meth:`lift`."""
         ...
 
-    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray) -> Any:
-        """Blocks of the pattern in coordinates, with the curvature of the chart times forces ``(V, 3)``."""
+    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray, *, exact: bool) -> Any:
+        """Blocks of the pattern in coordinates, with the curvature of the chart times forces ``(V, 3)``.
+
+        Without ``exact`` the curvature has no negative eigenvalue.
+        """
         ...
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
@@ -97,7 +100,7 @@ class NodeChart:
         """Forces on the free nodes."""
         return f.reshape(*self._shape, *f.shape[1:])[self.free].reshape(-1, *f.shape[1:])
 
-    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray) -> Any:
+    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray, *, exact: bool) -> Any:
         """Blocks between free nodes."""
         return self._matrix.best(values)
 

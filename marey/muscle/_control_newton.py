@@ -13,7 +13,11 @@ from marey.muscle._control_chart import Chart
 SOLVED = 1e-11  # [-] of the forces in play: what is left over after a step
 GOOD_ENOUGH = 1e-8  # [-] where rounding ends the descent earlier
 MAX_NEWTON = 40
-SHORTEST = 2.0**-12  # [-] of a Newton step
+SHORTEST = 2.0**-20  # [-] of a step downhill
+MUCH_LESS = 0.5  # [-] of what was left over before a Newton step
+STILL = 1.0  # [m/s²] forces are counted as in play from this acceleration on; a body at rest has only rounding
+
+_Moved = tuple[FloatArray, FloatArray, float]  # coordinates, what is left over, size of the forces in play
 
 
 class Slopes(NamedTuple):
@@ -47,7 +51,7 @@ class Forced(Protocol):
         ...
 
     def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, /, *, exact: bool) -> FloatArray:
-        """Blocks of inertia, stiffness and drag; without ``exact`` the material's part has no negative eigenvalue."""
+        """Blocks of inertia, stiffness and drag; without ``exact`` they have no negative eigenvalue."""
         ...
 
     def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> Slopes:
@@ -80,13 +84,15 @@ class NewtonStep:
         chart = self.system.chart
         rest, scale = self.unbalanced(z)
         joints = chart.joints(z, self.before, self.system.dt)
-        return chart.drop(z, rest) - joints.values, scale + float(np.finfo(np.float64).tiny)
+        return chart.drop(z, rest) - joints.values, scale + STILL * float(np.linalg.norm(self.system.masses))
 
-    def factor(self, z: FloatArray, blocks: FloatArray) -> Callable[[FloatArray, bool], FloatArray]:
+    def factor(
+        self, z: FloatArray, blocks: FloatArray, *, exact: bool = True
+    ) -> Callable[[FloatArray, bool], FloatArray]:
         """Solver with the derivative of the residual by the coordinates, or with its transpose."""
         chart = self.system.chart
         forces = self.unbalanced(z)[0].reshape(-1, 3) if chart.num_angles else np.zeros((0, 3))
-        found = chart.matrix(z, blocks, forces)
+        found = chart.matrix(z, blocks, forces, exact=exact)
         if chart.num_angles:
             found = _with_diagonal(found, chart.joints(z, self.before, self.system.dt).stiffness)
         return factor(found)
@@ -99,18 +105,13 @@ class NewtonStep:
         """
         z = self._guess()
         rest, scale = self.residual(z)
-        exact = True
         for _ in range(MAX_NEWTON):
-            size = float(np.linalg.norm(rest))
-            if size <= SOLVED * scale:
+            if float(np.linalg.norm(rest)) <= SOLVED * scale:
                 return z
-            blocks = self.system.matrix(*self.ends(z), self.a, exact=exact)
-            moved = self._descend(z, -self.factor(z, blocks)(rest, False), size)
-            if moved is None and (size <= GOOD_ENOUGH * scale or not exact):
+            moved = self._leap(z, rest) or self._descend(z, rest)
+            if moved is None:
                 break
-            exact = moved is not None
-            if moved is not None:
-                z, rest, scale = moved
+            z, rest, scale = moved
         left = float(np.linalg.norm(rest)) / scale
         if left <= GOOD_ENOUGH:
             return z
@@ -122,14 +123,23 @@ class NewtonStep:
         there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
         return ahead if there <= here else self.before
 
-    def _descend(self, z: FloatArray, d: FloatArray, size: float) -> tuple[FloatArray, FloatArray, float] | None:
-        """The longest share of a step that leaves less over."""
-        share = 1.0
-        while share >= SHORTEST:
-            moved = z + share * d
-            rest, scale = self.residual(moved)
-            if np.isfinite(rest).all() and float(np.linalg.norm(rest)) <= (1.0 - 1e-4 * share) * size:
-                return moved, rest, scale
+    def _leap(self, z: FloatArray, rest: FloatArray) -> _Moved | None:
+        """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over."""
+        blocks = self.system.matrix(*self.ends(z), self.a, exact=True)
+        d = -self.factor(z, blocks, exact=True)(rest, False)
+        left, scale = self.residual(z + d)
+        good = float(d @ rest) < 0.0 and np.linalg.norm(left) <= MUCH_LESS * np.linalg.norm(rest)
+        return (z + d, left, scale) if good else None
+
+    def _descend(self, z: FloatArray, rest: FloatArray) -> _Moved | None:
+        """A step that goes downhill for sure, not so long that it climbs again."""
+        blocks = self.system.matrix(*self.ends(z), self.a, exact=False)
+        d = -self.factor(z, blocks, exact=False)(rest, False)
+        slope, share = float(d @ rest), 1.0
+        while share >= SHORTEST and slope < 0.0:
+            left, scale = self.residual(z + share * d)
+            if np.isfinite(left).all() and float(d @ left) <= -MUCH_LESS * slope:
+                return z + share * d, left, scale
             share *= 0.5
         return None
 

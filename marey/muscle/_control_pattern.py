@@ -20,7 +20,7 @@ class StepPattern:
     def __init__(self, elastic: Elastic, segments: Segments, num_nodes: int) -> None:
         self.elastic, self.segments = elastic, segments
         starts, columns = (np.asarray(a, dtype=np.int64) for a in elastic.blocks[:2])
-        own = np.repeat(np.arange(num_nodes), np.diff(starts)) * num_nodes + columns
+        own = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * num_nodes + columns
         self._has_rises = bool(np.any(elastic.rise_stiffness))
         rises = _pair_keys(starts, columns, num_nodes) if self._has_rises else np.zeros(0, dtype=np.int64)
         lags = _pair_keys(segments.starts, segments.nodes, num_nodes)

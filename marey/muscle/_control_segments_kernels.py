@@ -51,9 +51,12 @@ def segment_forces(segments: Segments, x: FloatArray, v: FloatArray, alpha: Floa
 
 @kernel
 def segment_slopes(
-    segments: Segments, x: FloatArray, v: FloatArray, alpha: FloatArray
+    segments: Segments, x: FloatArray, v: FloatArray, alpha: FloatArray, exact: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Derivatives of a segment's force by its vector, by its rate ``(S, 3, 3)`` and by alpha ``(S, 3)``."""
+    """Derivatives of a segment's force by its vector, by its rate ``(S, 3, 3)`` and by alpha ``(S, 3)``.
+
+    Without ``exact`` the first leaves out what could push: slack segments and the turn of dampers.
+    """
     num = len(segments.rest)
     by_x, by_v, by_alpha = np.zeros((num, 3, 3)), np.zeros((num, 3, 3)), np.zeros((num, 3))
     h, u = np.empty(3), np.empty(3)
@@ -67,12 +70,15 @@ def segment_slopes(
         h /= length
         rate = h[0] * u[0] + h[1] * u[1] + h[2] * u[2]
         tension = k * (length - alpha[s] * segments.rest[s]) + c * rate
+        turn = c if exact else 0.0
+        if not exact:
+            tension = max(tension, 0.0)
         for i in range(3):
             by_alpha[s, i] = k * segments.rest[s] * h[i]
             for j in range(3):
                 side = ((1.0 if i == j else 0.0) - h[i] * h[j]) / length
                 by_v[s, i, j] = -c * h[i] * h[j]
-                by_x[s, i, j] = -h[i] * (k * h[j] + c * (u[j] - rate * h[j]) / length) - tension * side
+                by_x[s, i, j] = -h[i] * (k * h[j] + turn * (u[j] - rate * h[j]) / length) - tension * side
     return by_x, by_v, by_alpha
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from marey.muscle._control_segments import Spread, edge_dampers, joined, spline_
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
+    from marey.muscle._bones_state import BoundBones
     from marey.muscle._control_segments_kernels import Segments
     from marey.muscle._muscles import Muscles
 
@@ -30,7 +31,8 @@ class SoftSystem:
 
     [Engell2012]_ §25.4, with an implicit step: Newton's method to rounding, so that the transposed solve with the same
     matrix gives the exact derivative. Every force is the slope of an energy, or a damper. The state is positions, then
-    velocities of all nodes: ``q = (x, v)`` of length ``6 V``.
+    velocities of all nodes; with rigid bones, points that stand for their own masses follow the nodes, and joint angles
+    end the state: ``q = (x, v, angles)``.
 
     Args:
         body: its nodes, material, pins, gravity and muscles are used; it is not moved.
@@ -56,11 +58,13 @@ class SoftSystem:
         self.body, self.dt = body, float(dt)
         self.control: str = _checked_control(control, body.muscles)
         self.actuated: IntArray = _checked_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
-        self.masses: FloatArray = np.repeat(body.masses, 3)  # (3V,)
-        self.weight: FloatArray = (body.masses[:, None] * body.gravity).ravel()
+        points = Points.of(body)
+        self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
+        self.point_masses: FloatArray = points.masses  # (V + E,)
+        self.masses: FloatArray = np.repeat(points.masses, 3)
         self.segments: Segments = _segments(body, spread, body.damping[1] if damping_s is None else damping_s)
-        self.pattern = StepPattern(body.elastic, self.segments, len(body.masses))
-        self.chart: Chart = NodeChart(self.pattern, body.carriers == FREE)
+        self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
+        self.chart: Chart = points.chart(self.pattern)
         self._base, self._owners = _alphas(self.control, body.muscles, len(self.segments.rest))
 
     @property
@@ -69,9 +73,14 @@ class SoftSystem:
         return len(self.body.masses)
 
     @property
+    def num_points(self) -> int:
+        """Number of nodes and of mass points of bones."""
+        return len(self.rest)
+
+    @property
     def num_states(self) -> int:
         """Length of a state."""
-        return 6 * self.num_nodes + self.chart.num_angles
+        return 6 * self.num_points + self.chart.num_angles
 
     @property
     def num_controls(self) -> int:
@@ -79,14 +88,27 @@ class SoftSystem:
         return 3 * self.actuated.size if self.control == "nodes" else self._owners.shape[1]
 
     def state(self, positions: ArrayLike | None = None, velocities: ArrayLike | None = None) -> FloatArray:
-        """State from positions and velocities ``(V, 3)``; the body at rest by default."""
-        x = self.body.mesh.nodes if positions is None else frozen(positions, self.num_nodes, 3, name="positions")
-        v = np.zeros_like(x) if velocities is None else frozen(velocities, self.num_nodes, 3, name="velocities")
-        return np.concatenate([x.ravel(), v.ravel(), np.zeros(self.chart.num_angles)])
+        """State from positions and velocities of nodes ``(V, 3)``; the body at rest by default."""
+        given, v = self.rest.copy(), np.zeros_like(self.rest)
+        if self.chart.num_angles and not (positions is None and velocities is None):
+            raise InputError("a body with bones starts at rest", "Take a state of another run instead")
+        if positions is not None:
+            given[: self.num_nodes] = frozen(positions, self.num_nodes, 3, name="positions")
+        if velocities is not None:
+            v[: self.num_nodes] = frozen(velocities, self.num_nodes, 3, name="velocities")
+        return np.concatenate([given.ravel(), v.ravel(), np.zeros(self.chart.num_angles)])
 
     def split(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Positions and velocities ``(..., V, 3)`` of states."""
-        n, shape = 3 * self.num_nodes, (*q.shape[:-1], self.num_nodes, 3)
+        """Positions and velocities of the nodes ``(..., V, 3)`` of states."""
+        x, v = self._points(q)
+        return x[..., : self.num_nodes, :], v[..., : self.num_nodes, :]
+
+    def angles(self, q: FloatArray) -> FloatArray:
+        """Joint angles ``(..., H)`` [rad] of states, bone by bone; a ball joint has three."""
+        return q[..., 6 * self.num_points :]
+
+    def _points(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n, shape = 3 * self.num_points, (*q.shape[:-1], self.num_points, 3)
         return q[..., :n].reshape(shape), q[..., n : 2 * n].reshape(shape)
 
     def components(self, nodes: ArrayLike) -> IntArray:
@@ -98,43 +120,44 @@ class SoftSystem:
         return self._base if self.control == "nodes" else self._base + self._owners @ a
 
     def forces(self, x: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-        """All forces on the nodes ``(3V,)`` [N] but inertia."""
+        """All forces on the points ``(3 (V + E),)`` [N] but inertia."""
         from marey.muscle._control_segments_kernels import segment_forces
 
-        found = self.body.forces(x) - self.body.damping[0] * self.body.masses[:, None] * v
+        found = self.point_masses[:, None] * (self.body.gravity - self.body.damping[0] * v)
+        found[: self.num_nodes] += self.body.forces(x[: self.num_nodes])
         segment_forces(self.segments, x, v, self.alphas(a), found)
         if self.control == "nodes":
             found[self.actuated] += a.reshape(-1, 3)
-        return found.ravel() + self.weight
+        return found.ravel()
 
     def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, *, exact: bool) -> FloatArray:
         """Blocks of inertia, stiffness and drag for :class:`NewtonStep`."""
         from marey.muscle._control_segments_kernels import segment_slopes
 
-        by_x, by_v, _ = segment_slopes(self.segments, x, v, self.alphas(a))
+        by_x, by_v, _ = segment_slopes(self.segments, x, v, self.alphas(a), exact)
         return self._blocks(x, by_x, by_v, exact)
 
     def _blocks(self, x: FloatArray, by_x: FloatArray, by_v: FloatArray, exact: bool) -> FloatArray:
-        inertia = self.body.masses * (1.0 / self.dt**2 + self.body.damping[0] / self.dt)
-        return self.pattern.assemble(x, by_x + by_v / self.dt, inertia, exact=exact)
+        inertia = self.point_masses * (1.0 / self.dt**2 + self.body.damping[0] / self.dt)
+        return self.pattern.assemble(x[: self.num_nodes], by_x + by_v / self.dt, inertia, exact=exact)
 
     def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> Slopes:
         """Derivatives of the equations of a step at its end."""
         from marey.muscle._control_segments_kernels import segment_columns, segment_products, segment_slopes
 
-        by_x, by_v, by_alpha = segment_slopes(self.segments, x, v, self.alphas(a))
+        by_x, by_v, by_alpha = segment_slopes(self.segments, x, v, self.alphas(a), True)
         rate = self.body.damping[0] * self.masses[:, None]
 
         def drag(u: FloatArray, transposed: bool) -> FloatArray:
-            each = np.ascontiguousarray(u).reshape(self.num_nodes, 3, -1)
+            each = np.ascontiguousarray(u).reshape(self.num_points, 3, -1)
             return rate * u - segment_products(self.segments, by_v, each, transposed).reshape(u.shape)
 
         if self.control == "nodes":
-            by_control = np.zeros((3 * self.num_nodes, self.num_controls))
+            by_control = np.zeros((3 * self.num_points, self.num_controls))
             by_control[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
         else:
-            columns = segment_columns(self.segments, by_alpha, self._owners, self.num_nodes)
-            by_control = columns.reshape(3 * self.num_nodes, -1)
+            columns = segment_columns(self.segments, by_alpha, self._owners, self.num_points)
+            by_control = columns.reshape(3 * self.num_points, -1)
         return Slopes(self._blocks(x, by_x, by_v, True), drag, by_control)
 
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
@@ -161,11 +184,41 @@ class SoftSystem:
         return self._derivative(q, a, q_next).forth(dq, da)
 
     def _job(self, q: FloatArray, a: FloatArray) -> NewtonStep:
-        return NewtonStep(self, *self.split(q), q[6 * self.num_nodes :], a)
+        return NewtonStep(self, *self._points(q), self.angles(q), a)
 
     def _derivative(self, q: FloatArray, a: FloatArray, q_next: FloatArray) -> StepDerivative:
-        z = self.chart.coordinates(self.split(q_next)[0], q_next[6 * self.num_nodes :])
+        z = self.chart.coordinates(self._points(q_next)[0], self.angles(q_next))
         return StepDerivative(self._job(q, a), z)
+
+
+class Points(NamedTuple):
+    """Nodes of a body, then points that stand for the own masses of its bones."""
+
+    rest: FloatArray  # (V + E, 3) [m]
+    masses: FloatArray  # (V + E,) [kg]
+    carriers: IntArray  # (V + E,)
+    bones: BoundBones | None
+
+    @staticmethod
+    def of(body: SoftBody) -> Points:
+        """Points of a body."""
+        from marey.muscle._bones_state import BoundBones
+        from marey.muscle._control_bones import mass_points
+
+        carriers = np.asarray(body.carriers, dtype=np.int64)
+        if not isinstance(body.bones, BoundBones):
+            return Points(body.mesh.nodes, body.masses, carriers, None)
+        x, m, owners = mass_points(body.bones)
+        rest, masses = np.vstack([body.mesh.nodes, x]), np.concatenate([body.masses, m])
+        return Points(rest, masses, np.concatenate([carriers, owners]), body.bones)
+
+    def chart(self, pattern: StepPattern) -> Chart:
+        """Coordinates in which the points move."""
+        from marey.muscle._control_bones import BoneChart
+
+        if self.bones is None:
+            return NodeChart(pattern, self.carriers == FREE)
+        return BoneChart(pattern, self.carriers, self.rest, self.bones)
 
 
 def _checked_control(control: str | None, muscles: Muscles | None) -> str:

@@ -32,7 +32,7 @@ ADVICE: Final = {
     SolveStatus.ITERATION_LIMIT: "Allow more iterations, or start from these controls.",
     SolveStatus.STALLED: "No step improves; check the derivatives of the system, or its contacts, for jumps.",
     SolveStatus.STOPPED: "The caller ended the search; start from these controls to go on.",
-    SolveStatus.NOT_FINITE: "The first controls make the system explode; shorten its time step or start from others.",
+    SolveStatus.NOT_FINITE: "The first controls cannot be run; shorten the time step or start from others.",
 }
 
 
@@ -98,7 +98,7 @@ def _result(search: Search, goal_tolerance: float | None, began: float) -> Contr
     misses = [(goal.weight > 0.0) * goal.miss(states[goal.step]) for goal in problem.goals]
     errors = np.array([float(np.linalg.norm(miss)) for miss in misses])
     reached = goal_tolerance is None or bool(errors.max() <= goal_tolerance)
-    advice = ADVICE[search.status]
+    advice = ADVICE[search.status] + (search.trouble if search.status is SolveStatus.NOT_FINITE else "")
     if goal_tolerance is not None and not reached:
         worst = problem.goals[int(errors.argmax())].step
         advice = f"The goal at step {worst} is missed by {errors.max():.3g}: it may be out of reach. {advice}"

@@ -73,7 +73,8 @@ def _cost(search: Search, unknowns: FloatArray, checkpoints: int | None) -> tupl
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             found = adjoint_gradient(problem, problem.controls(unknowns), checkpoints=checkpoints)
-    except ConvergenceError:
+    except ConvergenceError as error:
+        search.trouble = f" ({error})"
         return WALL, np.zeros_like(unknowns)
     slope = np.asarray(problem.basis.T @ found.by_controls).ravel()
     if not np.isfinite(found.cost) or not np.isfinite(slope).all():

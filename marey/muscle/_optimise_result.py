@@ -57,6 +57,7 @@ class Search:
     iterations: int = 0
     evaluations: int = 0
     history: list[float] | None = None
+    trouble: str = ""  # why the last motion that could not be run could not
 
     def run(self, unknowns: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Cost, controls and states of unknowns; an infinite cost where the system cannot be stepped."""
@@ -66,7 +67,8 @@ class Search:
             with np.errstate(over="ignore", invalid="ignore"):
                 states = simulate_controls(self.problem, controls)
                 cost = total_cost(self.problem, controls, states)
-        except ConvergenceError:
+        except ConvergenceError as error:
+            self.trouble = f" ({error})"
             return np.inf, controls, np.zeros((0, self.problem.system.num_states))
         cost += self.problem.sparse * float(np.abs(unknowns).sum())
         return (cost if np.isfinite(cost) else np.inf), controls, states

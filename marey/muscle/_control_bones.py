@@ -1,0 +1,197 @@
+"""Coordinates of a soft body with rigid bones: free nodes and joint angles; bones carry the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray
+from marey.lie import SO3
+from marey.muscle._control_chart import JointForces
+from marey.muscle._control_pattern import FreeMatrix, StepPattern
+
+if TYPE_CHECKING:
+    from marey.muscle._bones import Bone
+    from marey.muscle._bones_state import BoundBones
+
+FREE = -1  # what carriers call a node that nothing holds
+
+
+class Hinges(NamedTuple):
+    """Joints as a chain of hinges, parents first; a ball joint is three of them."""
+
+    bones: IntArray  # (H,) bone of each hinge
+    axes: FloatArray  # (H, 3) at rest
+    origins: FloatArray  # (H, 3) [m] at rest
+    lower: FloatArray  # (H,) [rad]
+    upper: FloatArray  # (H,) [rad]
+    moves: FloatArray  # (B, H) one where a hinge moves a bone
+
+
+def hinges_of(bones: BoundBones) -> Hinges:
+    """Hinges of bones; a ball joint turns about the axes of the world in turn.
+
+    Raises:
+        InputError: a bone is free; control knows hinges, ball joints and fixed ones.
+    """
+    owners: list[int] = []
+    axes: list[FloatArray] = []
+    ends: list[tuple[float, float]] = []
+    given = bones.given.bones
+    for k, bone in enumerate(given):
+        if bone.kind == "free":
+            raise InputError(f"bone '{bone.name}' is free", "Control knows hinges, ball joints and fixed bones")
+        own = [np.asarray(bone.axis, dtype=np.float64)] if bone.kind == "hinge" else list(np.eye(3))
+        own = [] if bone.kind == "fixed" else own
+        limits = bone.limits if bone.kind == "hinge" and bone.limits is not None else (-np.inf, np.inf)
+        owners, axes, ends = owners + [k] * len(own), axes + own, ends + [limits] * len(own)
+    moves = np.zeros((len(given), len(owners)))
+    for k, parent in enumerate(bones.parents):
+        moves[k] = moves[parent] if parent >= 0 else 0.0
+        moves[k, np.asarray(owners, dtype=np.int64) == k] = 1.0
+    origins = np.array([given[k].origin for k in owners]).reshape(-1, 3)
+    lower, upper = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    return Hinges(np.array(owners, dtype=np.int64), np.array(axes).reshape(-1, 3), origins, lower, upper, moves)
+
+
+def mass_points(bones: BoundBones) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Points ``(E, 3)``, masses ``(E,)`` and bones ``(E,)`` that weigh as the bones' own masses: six for each."""
+    from marey.muscle._bones_state import _own_inertia  # pyright: ignore[reportPrivateUsage]  # same package
+
+    points: list[FloatArray] = []
+    masses: list[float] = []
+    owners: list[int] = []
+    for k, bone in enumerate(bones.given.bones):
+        if bone.mass_kg > 0.0:
+            points += _six(bone, _own_inertia(bone))
+            masses += [bone.mass_kg / 6] * 6
+            owners += [k] * 6
+    return np.array(points).reshape(-1, 3), np.array(masses), np.array(owners, dtype=np.int64)
+
+
+def _six(bone: Bone, inertia: FloatArray) -> list[FloatArray]:
+    """Six equal masses with the centre and inertia of a bone, on its main axes."""
+    spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
+    centre = np.asarray(bone.centre, dtype=np.float64)
+    return [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
+
+
+class BoneChart:
+    """Free nodes and angles of hinges; carried points follow their bones."""
+
+    def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: BoundBones) -> None:
+        self.hinges = hinges_of(bones)
+        self.free: IntArray = np.flatnonzero(carriers == FREE)
+        self.carried: IntArray = np.flatnonzero(carriers >= 0)
+        self.owners: IntArray = carriers[self.carried]
+        self.num_angles = len(self.hinges.bones)
+        self.size = 3 * self.free.size + self.num_angles
+        self._rest = rest[self.carried]
+        self._shape = rest.shape
+        self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
+        self._matrix = FreeMatrix(pattern, np.concatenate([self.free, self.carried]), len(rest))
+        self._last: tuple[bytes, FloatArray, FloatArray, FloatArray, FloatArray] | None = None
+
+    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
+        """Free nodes, then angles."""
+        return np.concatenate([x[self.free].ravel(), angles])
+
+    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """All points; held ones as in ``x``."""
+        found = x.copy()
+        found[self.free] = z[: 3 * self.free.size].reshape(-1, 3)
+        found[self.carried] = self._posed(z)[0]
+        return found
+
+    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
+        """Free nodes go straight on, joints turn as fast as their points go."""
+        J = self._posed(z)[1].reshape(-1, self.num_angles)
+        rates = np.asarray(np.linalg.lstsq(J, v[self.carried].ravel(), rcond=None)[0], dtype=np.float64)
+        return np.concatenate([(x + dt * v)[self.free].ravel(), z[z.size - self.num_angles :] + dt * rates])
+
+    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
+        """Changes of points for changes of free nodes and angles."""
+        first = 3 * self.free.size
+        found = np.zeros((*self._shape, *d.shape[1:]))
+        found[self.free] = d[:first].reshape(-1, 3, *d.shape[1:])
+        found[self.carried] = np.tensordot(self._posed(z)[1], d[first:], axes=1)
+        return found.reshape(-1, *d.shape[1:])
+
+    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
+        """Forces on free nodes and torques of joints."""
+        each = f.reshape(*self._shape, *f.shape[1:])
+        torques = np.tensordot(self._posed(z)[1], each[self.carried], axes=([0, 1], [0, 1]))
+        return np.concatenate([each[self.free].reshape(-1, *f.shape[1:]), torques])
+
+    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray, *, exact: bool) -> Any:
+        """Blocks of free nodes and of angles, with the centripetal part of the turn."""
+        from marey.muscle._control_scipy import sparse
+
+        first, J = 3 * self.free.size, self._posed(z)[1].reshape(-1, self.num_angles)
+        curve = self._curvature(z, forces[self.carried])
+        curve = curve if exact else _raised(curve)
+        if self.size <= FreeMatrix.DENSE:
+            whole = self._matrix.dense(values)
+            found = np.zeros((self.size, self.size))
+            found[:first, :first] = whole[:first, :first]
+            found[:first, first:] = whole[:first, first:] @ J
+            found[first:, :first] = J.T @ whole[first:, :first]
+            found[first:, first:] = J.T @ whole[first:, first:] @ J + curve
+            return found
+        P = sparse.block_diag([sparse.eye_array(first), sparse.csr_array(J)], format="csr")
+        turn = sparse.block_diag([sparse.csr_array((first, first)), curve])
+        return sparse.csc_array(P.T @ (self._matrix.sparse(values) @ P) + turn)
+
+    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
+        """Springs beyond the limits, dampers everywhere."""
+        found = JointForces(self.size)
+        first = 3 * self.free.size
+        angles, rate = z[first:], self._damping / dt
+        over, under = angles - self.hinges.upper, angles - self.hinges.lower
+        beyond = np.maximum(over, 0.0) + np.minimum(under, 0.0)
+        found.values[first:] = -self._stiffness * beyond - rate * (angles - before[first:])
+        found.stiffness[first:] = self._stiffness * ((over > 0.0) | (under < 0.0)) + rate
+        found.drag[first:] = -rate
+        return found
+
+    def _posed(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Carried points ``(C, 3)``, their derivative ``(C, 3, H)``, axes and origins of hinges ``(H, 3)``, now."""
+        angles = z[z.size - self.num_angles :]
+        key = angles.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = (key, *self._pose(angles))
+        return self._last[1:]
+
+    def _pose(self, angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        hinges, turns = self.hinges, SO3.exp(angles[:, None] * self.hinges.axes).matrix()
+        num = len(hinges.moves)
+        rotations, shifts = np.tile(np.eye(3), (num, 1, 1)), np.zeros((num, 3))
+        axes, origins = np.empty_like(hinges.axes), np.empty_like(hinges.origins)
+        for i in range(self.num_angles):
+            k = hinges.bones[i]
+            axes[i], origins[i] = rotations[k] @ hinges.axes[i], rotations[k] @ hinges.origins[i] + shifts[k]
+            turned = rotations[k] @ turns[i]
+            moved = hinges.moves[:, i] > 0.0
+            rotations[moved], shifts[moved] = turned, origins[i] - turned @ hinges.origins[i]
+        points = np.einsum("cij,cj->ci", rotations[self.owners], self._rest) + shifts[self.owners]
+        arms = points[:, None, :] - origins
+        J = np.asarray(np.cross(axes[None], arms), dtype=np.float64) * hinges.moves[self.owners][:, :, None]
+        return np.asarray(points, dtype=np.float64), np.ascontiguousarray(J.transpose(0, 2, 1)), axes, origins
+
+    def _curvature(self, z: FloatArray, forces: FloatArray) -> FloatArray:
+        """Second derivative of the carried points by angles, times forces ``(C, 3)``: ``(H, H)``."""
+        _, J, axes, _ = self._posed(z)
+        found = np.zeros((self.num_angles, self.num_angles))
+        for j in range(self.num_angles):
+            turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns
+            above = self.hinges.moves[self.hinges.bones[j], : j + 1]
+            found[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces)
+        return found + np.triu(found, 1).T
+
+
+def _raised(curve: FloatArray) -> FloatArray:
+    """A symmetric matrix without its negative eigenvalues."""
+    values, vectors = np.linalg.eigh(curve)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
