@@ -21,6 +21,7 @@ from marey.muscle._particles import MassSpringSystem, network, particle, spring_
 from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Profile, Programme, Wave
 from marey.muscle._programmes_files import load_programmes, programme_from
 from marey.muscle._spline import ActivationSpline
+from marey.muscle._spline_tuning import critical_gains, settle_count
 from marey.muscle._springs import Lattice
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "activate",
     "activation_colours",
     "adjoint_gradient",
+    "critical_gains",
     "follow_excitation",
     "governed_axes",
     "human_muscles",
@@ -68,6 +70,7 @@ __all__ = [
     "network",
     "particle",
     "programme_from",
+    "settle_count",
     "simulate_controls",
     "solve_control",
     "spring_pair",

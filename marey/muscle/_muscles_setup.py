@@ -47,19 +47,20 @@ class Segments:
 
 
 def lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density_kg_m3: float) -> FloatArray:
-    """An equal part of each cell's mass for each of its nodes ``(V,)`` [kg]; flat bodies are one metre deep."""
+    """An equal part of each cell's mass for each of its nodes ``(V,)`` [kg]; squares are as thick as wide."""
     corners = nodes[cells]
     if is_simplex(nodes, cells):
         edges = corners[:, 1:] - corners[:, :1]
         sizes = np.abs(np.linalg.det(edges)) / 6.0 if cells.shape[1] == 4 else _triangle_areas(edges)
     else:
-        sizes = np.prod(np.ptp(corners, axis=1)[:, : 2 if is_flat(nodes) else 3], axis=1)
+        spans = np.ptp(corners, axis=1)
+        sizes = spans[:, 0] ** 2 * spans[:, 1] if is_flat(nodes) else np.prod(spans, axis=1)
     parts = np.repeat(density_kg_m3 * sizes / cells.shape[1], cells.shape[1])
     return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes)).astype(np.float64)
 
 
 def _triangle_areas(edges: FloatArray) -> FloatArray:
-    return 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
+    return 0.5 * np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)  # [m^2], one metre thick
 
 
 def cell_size(nodes: FloatArray, cells: NDArray[np.integer]) -> float:

@@ -5,7 +5,8 @@ by the rigid motion that fits its region best: with the centre c, the arms at re
 :math:`A = \sum w_j (x_j - c)\,\bar r_j^T`, the rotation R makes :math:`S = R^T A` symmetric, and
 :math:`p = c + R\,\bar q`. A force f at p goes to the nodes as
 
-.. math:: F_j = w_j\,(f + \omega\times R\,\bar r_j),\quad \omega = R\,(\mathrm{tr} S\,1 - S)^{-1} R^T\,((p - c)\times f).
+.. math:: F_j = w_j\,(f + \omega\times R\,\bar r_j),\quad
+          \omega = R\,(\mathrm{tr} S\,1 - S)^{-1} R^T\,((p - c)\times f).
 
 This is the exact transpose of dp/dx, so springs along a spline have an energy, and it keeps force and torque. In the
 rest shape it is the load of least :math:`\sum \|F_j\|^2/m_j` that does ([Engell2012]_ §20.4, repaired). With points
@@ -119,7 +120,7 @@ def _turn(R: FloatArray, d: tuple[float, float, float], angle: float, work: Floa
 
 @kernel
 def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: FloatArray) -> bool:
-    r"""Newton's method for the rotation that fits best, from the last one; writes R and (tr S 1 - S)^-1 in its frame."""
+    r"""Newton's method for the rotation that fits best, from the last one; writes R and (tr S 1 - S)^-1."""
     good = False
     for _ in range(MAX_TURNS):
         for r in range(3):
