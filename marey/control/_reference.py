@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, detect_contacts, feet_down, lowpass, resample
+from marey.motion import Contacts, Motion, detect_contacts, feet_down, lowpass, resample, runs
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate._mechanics import mechanics_of
 from marey.skeleton import Skeleton, t_pose
@@ -21,6 +21,7 @@ MIN_FRAMES: Final = 3  # an acceleration needs three
 ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
+FLICKER_S: Final = 0.08  # [s] shorter swings and stances are no steps
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -117,7 +118,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
     clip = prepared_clip(motion, 1.0 / dt)
     assert clip.contacts is not None
-    down, soles = feet_down(clip.contacts), soles_of(simulator.body.skeleton)
+    down, soles = steady(feet_down(clip.contacts), round(FLICKER_S / dt)), soles_of(simulator.body.skeleton)
     coordinates, posed = _as_posed(clip, simulator)
     here = [_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
@@ -140,6 +141,17 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         down=down,
         bearing=bearing_points(corners, down),
     )
+
+
+def steady(down: BoolArray, least: int) -> BoolArray:
+    """Flags ``(F, 2)`` without swings, then without stances, of fewer than some frames; those at the ends stay."""
+    calm = np.array(down)
+    for wanted in (False, True):
+        for side in range(2):
+            for start, stop in runs(calm[:, side] == wanted):
+                if stop - start < least and start > 0 and stop < len(calm):
+                    calm[start:stop, side] = not wanted
+    return calm
 
 
 def bearing_points(corners: FloatArray, down: BoolArray) -> BoolArray:

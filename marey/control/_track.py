@@ -13,19 +13,20 @@ from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
 from marey.control._controller import Controller
 from marey.control._fall import Fall, detect_fall
 from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, sampled_clip, soles_of
-from marey.control._reference_com import bearable_sway, swing_times, time_to_landing
+from marey.control._reference_com import bearable_sway
 from marey.control._reference_stand import balance_moves
+from marey.control._steps import Steps
+from marey.control._steps_floor import Floor
+from marey.control._steps_schedule import FLAT, make_schedule
 from marey.control._tasks import ControlTask, Drive, RowsTask
+from marey.control._track_feet import foot_rows
 from marey.control._track_laws import (
     Instant,
     TrackWeights,
     com_rows,
-    foot_rows,
-    is_flat,
     momentum_rows,
     pose_rows,
     root_rows,
-    step_offset,
 )
 from marey.dynamics import Body
 from marey.models import PGA, PoseModel
@@ -36,9 +37,7 @@ DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
-OFF_GROUND_M: Final = 0.005  # [m] a sole that is higher stands nowhere
-TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
-SINK_M_S: Final = 0.3  # [m/s] that a foot which should touch looks for the ground
+LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
 
 
@@ -91,10 +90,8 @@ class Tracker:
         self.controller = Controller(simulator) if controller is None else controller
         r = self.reference
         self._sway = bearable_sway(r, simulator.body.mass_kg)
-        self._to_landing_s = time_to_landing(r.down) * dt
-        self._swing_s = swing_times(r.down) * dt
-        self._flat = is_flat(r.corners, r.down)
         self._soles = soles_of(simulator.body.skeleton)
+        self.steps = Steps(r, make_schedule(r.corners, r.down), self._soles, Floor.of(simulator))
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         self.reset()
 
@@ -106,8 +103,7 @@ class Tracker:
         velocity[3:6] += self._sway.velocity[0] - self._first_com_velocity()
         self.simulator.reset(self.reference.motion[0], velocity=velocity)
         self.controller.reset()
-        self._anchors: list[FloatArray | None] = [None, None]
-        self._offsets = np.zeros((2, 3))
+        self.steps.begin(self._points())
 
     def _first_com_velocity(self) -> FloatArray:
         return (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
@@ -134,14 +130,26 @@ class Tracker:
         if self.fall is not None:
             self.frame += 1
             return self.simulator.step(self.reference.dt, forces)
+        pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
+        self.steps.update(self.frame, self._points(), pivot)
         at = self._instant()
-        self.controller.stance = tuple(s for s, flat in zip(SIDES, self._flat[at.frame], strict=True) if flat)
+        self.controller.stance = self._stance(at)
         state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
-        wanted = float(self._sway.com[at.frame, 1])
+        wanted = float(at.wanted_com()[1])
         away = float(np.linalg.norm(at.capture_error()))
         self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted, away)
         self.frame += 1
         return state
+
+    def _points(self) -> FloatArray:
+        here = self.simulator.mechanics()
+        return self._soles.places(here.joints, here.frames)
+
+    def _stance(self, at: Instant) -> tuple[str, ...]:
+        """Feet that lie on the ground with all corners, or nearly."""
+        low = self.steps.floor.gaps(at.points)[:, :4].max(axis=1) < LYING_M
+        feet = zip(SIDES, self.steps.feet, low, strict=True)
+        return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
 
     def _goals(self, at: Instant) -> list[RowsTask]:
         """What the clip asks for in this step, as far as it counts."""
@@ -154,37 +162,13 @@ class Tracker:
             laws.append(root_rows(at))
         if w.pose > 0.0:
             laws.append(pose_rows(at, self._moving))
-        return laws + [self._foot(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
+        return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
 
     def _instant(self) -> Instant:
-        frame = min(self.frame, len(self.reference) - 1)
         here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
-        return Instant(self.simulator, here, velocity, self.reference, self._sway, frame, self._soles, self.weights)
-
-    def _foot(self, at: Instant, side: int) -> RowsTask:
-        """Rows of a foot, which is anchored where it comes down flat, and swings from there to where it is needed."""
-        r, i = at.reference, at.frame
-        points = self._soles.places(at.here.joints, at.here.frames)[side]
-        corners, lowest = points[:4], float(points[:, 1].min())
-        place = corners.mean(axis=0)
-        if self._flat[i, side]:
-            if self._anchors[side] is None or lowest > OFF_GROUND_M:
-                self._anchors[side] = place * (1.0, 0.0, 1.0)
-        else:
-            self._anchors[side] = None
-        landed = r.down[i, side] and (i == 0 or not r.down[i - 1, side])
-        if landed or self._anchors[side] is not None:
-            self._offsets[side] = (place - r.soles[i, side]) * (1.0, 0.0, 1.0)
-        elif r.down[i, side] and lowest > TOUCH_M:
-            self._offsets[side, 1] -= SINK_M_S * at.dt
-        return foot_rows(at, side, self._anchors[side], self._offset(at, side))
-
-    def _offset(self, at: Instant, side: int) -> FloatArray:
-        """How far from the clip a foot should be: as it stood, then more and more where balance wants it to land."""
-        if at.reference.down[at.frame, side]:
-            return self._offsets[side]
-        left, whole = self._to_landing_s[at.frame, side], self._swing_s[at.frame, side]
-        return (left / max(whole, at.dt)) * self._offsets[side] + step_offset(at, float(left))
+        points = self._soles.places(here.joints, here.frames)
+        clip = (self.reference, self._sway, self.frame, self.steps)
+        return Instant(self.simulator, here, velocity, *clip, points, self.weights)
 
 
 def track(

@@ -11,19 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.control._features_feet import sole_of, sole_target
+from marey.base import FloatArray, InputError, IntArray
 from marey.control._features_support import convex_hull
-from marey.control._reference import SIDES, Reference, Soles
+from marey.control._reference import Reference
 from marey.control._reference_com import LEVEL, Sway, nearest_inside
+from marey.control._steps import Steps
 from marey.control._tasks import RowsTask
 from marey.lie import SO3
 from marey.simulate import Mechanics, Simulator
 
-SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 NEAR_M: Final = 0.003  # [m] corners that are lower bear the figure
 EDGE_M: Final = 0.01  # [m] pressure is asked for no nearer to the edge of the soles
-FLAT_M: Final = 0.02  # [m] a sole whose corners are all lower lies flat
 
 
 Pace = tuple[float, float]  # length of a step [s], and how fast errors are taken back [1/s]
@@ -38,15 +36,16 @@ class TrackWeights:
     root: float = 20.0  # of squared turns of the root
     pose: float = 1.0  # of squared turns of all joints
     swing: float = 3e3  # of a foot in the air
-    stance: float = 100.0  # of a foot on the ground
+    stance: float = 3e3  # of the edge of a foot that bears the figure
+    roll: float = 30.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
     momentum_per_s: float = 5.0
     root_per_s: float = 8.0
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
-    step: float = 0.8  # [-] part of the expected error of the capture point by which a foot lands elsewhere
-    longest_step_m: float = 0.3  # [m] that a foot lands elsewhere, at most
+    step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -64,9 +63,15 @@ class Instant:
     velocity: FloatArray  # (d,)
     reference: Reference
     sway: Sway
-    frame: int
-    soles: Soles
+    step: int  # since the beginning; the clip may be shorter
+    steps: Steps
+    points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
     weights: TrackWeights
+
+    @property
+    def frame(self) -> int:
+        """Frame of the clip; after its end the last."""
+        return min(self.step, len(self.reference) - 1)
 
     @property
     def dt(self) -> float:
@@ -85,7 +90,20 @@ class Instant:
     def capture_error(self) -> FloatArray:
         """How far ``(2,)`` [m] the capture point is from where it should be."""
         point = (self.here.com + self.com_velocity() / self.sway.frequency)[LEVEL]
-        return point - self.sway.capture(self.frame)
+        return point - self.sway.capture(self.frame) - self.steps.offset
+
+    def pivot(self) -> FloatArray:
+        """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
+        moved = self.sway.pivot[self.frame] + self.steps.offset
+        return moved + (1.0 + self.weights.capture) * self.capture_error()
+
+    def wanted_com(self) -> FloatArray:
+        """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
+        x, y, z = self.sway.com[self.frame]
+        i, floor = self.frame, self.steps.floor
+        return np.array([x, y + floor.height(self.sway.pivot[i] + self.steps.offset), z]) + np.insert(
+            self.steps.offset, 1, 0.0
+        )
 
 
 def pulled(pace: Pace, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray) -> FloatArray:
@@ -100,24 +118,23 @@ def com_rows(at: Instant) -> RowsTask:
     The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
-    now, com = at.com_velocity(), at.here.com
-    pivot = sway.pivot[i] + (1.0 + w.capture) * at.capture_error()
+    now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
     hull = bearing_hull(at)
     if len(hull):
         pivot = nearest_inside(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
-    wanted, then = sway.velocity[i], sway.velocity[at.following]
-    target = pulled((h, w.com_per_s), now, wanted, then, sway.com[i] - com)
+    rise = at.steps.floor.rise(pivot)
+    wanted, then = (np.array([v[0], v[1] + rise @ v[LEVEL], v[2]]) for v in sway.velocity[[i, at.following]])
+    target = pulled((h, w.com_per_s), now, wanted, then, at.wanted_com() - com)
     target[LEVEL] = now[LEVEL] + h * sway.stiffness[i] * (com[LEVEL] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
 def bearing_hull(at: Instant) -> FloatArray:
-    """Hull ``(h, 2)`` [m] of the corners that bear the figure: of feet that should, else of any."""
-    corners = at.soles.places(at.here.joints, at.here.frames)
-    low = corners[..., 1] < NEAR_M
-    planned = low & at.reference.down[at.frame][:, None]
+    """Hull ``(h, 2)`` [m] of the corners that bear the figure: of feet that stand, else of any."""
+    low = at.steps.floor.gaps(at.points) < NEAR_M
+    planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
     bearing = planned if planned.any() else low
-    return convex_hull(corners[bearing][:, LEVEL])
+    return convex_hull(at.points[bearing][:, LEVEL])
 
 
 def momentum_rows(at: Instant) -> RowsTask:
@@ -152,45 +169,3 @@ def pose_rows(at: Instant, moving: IntArray) -> RowsTask:
     wanted, then = r.rates[at.frame, moving].ravel(), r.rates[at.following, moving].ravel()
     target = pulled((at.dt, at.weights.pose_per_s), turns @ at.velocity[6:], wanted, then, error)
     return RowsTask(matrix, target, weight=at.weights.pose)
-
-
-def foot_rows(at: Instant, side: int, anchor: FloatArray | None, offset: FloatArray) -> RowsTask:
-    """A foot that stands at its anchor, or swings to where the clip, and balance, want it.
-
-    Args:
-        at: now.
-        side: 0 left, 1 right.
-        anchor: place of the sole ``(3,)`` [m]; None for a foot that rolls or is in the air.
-        offset: from the place that the clip has for it ``(3,)`` [m].
-    """
-    w, r, h, here = at.weights, at.reference, at.dt, at.here
-    joint, middle, sole = sole_of(at.simulator.body.skeleton, SIDES[side])
-    jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
-    place, now, spin = here.point(joint, middle), jacobian @ at.velocity, turning @ at.velocity
-    frame, still = SO3.from_matrix(here.frames[joint]), np.zeros(3)
-    if anchor is not None:
-        shift = pulled((h, w.foot_per_s), now, still, still, anchor - place)
-        flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, np.array([0.0, 1.0, 0.0]), None) @ sole.T)
-        turn = pulled((h, w.foot_per_s), spin, still, still, (frame.inverse() @ flat).log())
-    else:
-        i, j = (at.frame, side), (at.following, side)
-        away = r.soles[i] + offset - place
-        shift = pulled((h, w.foot_per_s), now, r.sole_rates[i], r.sole_rates[j], away)
-        aim = (frame.inverse() @ SO3(r.foot_turns[i])).log()
-        turn = pulled((h, w.foot_per_s), spin, r.foot_rates[i], r.foot_rates[j], aim)
-    matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
-    target = np.concatenate([shift, SOLE_ARM_M * turn])
-    return RowsTask(matrix, target, weight=w.swing if anchor is None else w.stance)
-
-
-def step_offset(at: Instant, to_landing_s: float) -> FloatArray:
-    r"""How far from the clip ``(3,)`` [m] a foot shall land: :math:`(\xi - \xi^*)\,e^{\omega T}`, in part."""
-    grown = at.weights.step * at.capture_error() * np.exp(at.sway.frequency * to_landing_s)
-    size = float(np.linalg.norm(grown))
-    x, z = grown * min(1.0, at.weights.longest_step_m / max(size, 1e-9))
-    return np.array([x, 0.0, z])
-
-
-def is_flat(corners: FloatArray, down: BoolArray) -> BoolArray:
-    """Feet ``(F, 2)`` that are down with all corners ``(F, 2, 5, 3)``."""
-    return down & (corners[:, :, :4, 1] < FLAT_M).all(axis=-1)

@@ -1,0 +1,171 @@
+"""Steps: feet that stand where they came down, and land where balance needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.control._reference import Reference, Soles
+from marey.control._reference_com import LEVEL
+from marey.control._steps_floor import Floor
+from marey.control._steps_schedule import AIR, BALL, FLAT, HEEL, Schedule
+
+TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
+LOST_M: Final = 0.02  # [m] a foot that is higher has lost the ground
+EARLY_S: Final = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
+LEAST_SWING_S: Final = 0.1  # [s] that a foot is in the air before it may land
+SINK_M_S: Final = 0.4  # [m/s] with which a foot that is late looks for the ground
+DIG_M: Final = 0.004  # [m] that a foot aims below the floor, so as not to be late
+TILT_M: Final = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
+EDGES: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
+
+
+class Goal(NamedTuple):
+    """Where a foot in the air shall be now."""
+
+    offset: FloatArray  # (3,) [m] from where the clip has it
+    velocity: FloatArray  # (3,) [m/s] with which that changes
+
+
+@dataclass(slots=True)
+class Foot:
+    """One foot: how it stands, or where it swings."""
+
+    phase: int
+    edge: int = HEEL  # that is held: HEEL or BALL
+    anchor: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] where the middle of that edge is held
+    offset: FloatArray = field(default_factory=lambda: np.zeros(2))  # [m] from where it stands in the clip (x, z)
+    lifted: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] from the clip when it was lifted
+    begun: int = 0  # step in which it was lifted
+    due: int = 0  # step in which it shall land, or should have landed
+    hump_m: float = 0.0  # [m] by which a step of its own is lifted
+    sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it stands."""
+        return self.phase != AIR
+
+
+class Steps:
+    """Both feet of a figure that follows a clip.
+
+    A foot that comes down early stands; one that is late goes on down until it lands, and the other one waits for it.
+    Where it came down becomes the place of the clip: what the clip does from there on is moved with the feet, so that
+    a drift is never pulled back.
+    """
+
+    def __init__(self, reference: Reference, schedule: Schedule, soles: Soles, floor: Floor) -> None:
+        self.reference, self.schedule, self.soles, self.floor = reference, schedule, soles, floor
+        self.feet = (Foot(AIR), Foot(AIR))
+        self.offset = np.zeros(2)
+
+    def begin(self, points: FloatArray) -> None:
+        """Put both feet where they are; ``points (2, 5, 3)`` [m] are corners and toes."""
+        phases, landings = self.schedule.phases[0], self.schedule.landings[0]
+        self.feet = (Foot(int(phases[0]), due=int(landings[0])), Foot(int(phases[1]), due=int(landings[1])))
+        self.offset = np.zeros(2)
+        for foot, places in zip(self.feet, points, strict=True):
+            foot.begun = -round(LEAST_SWING_S / self.reference.dt)
+            if foot.is_down:
+                low = self.floor.gaps(places)
+                self._hold(foot, BALL if foot.phase == BALL or low[2:4].min() < low[:2].min() else HEEL, places)
+
+    def update(self, step: int, points: FloatArray, pivot: FloatArray) -> None:
+        """See what the feet have done; ``points (2, 5, 3)`` [m], ``pivot (2,)`` where the clip leans on the ground."""
+        gaps = self.floor.gaps(points)
+        for side in range(2):
+            foot = self.feet[side]
+            if foot.is_down:
+                self._stand(step, side, points[side], gaps[side])
+            elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
+                self._land(step, side, points[side], gaps[side])
+        self.offset = self._mean_offset(self._frame(step), pivot)
+
+    def _frame(self, step: int) -> int:
+        return min(step, len(self.schedule) - 1)
+
+    def _may_land(self, foot: Foot, step: int) -> bool:
+        dt = self.reference.dt
+        return (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S
+
+    def _land(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
+        """A foot has come down: it is held by the edge that touches."""
+        foot, i = self.feet[side], self._frame(max(step, self.feet[side].due))
+        heel, ball = float(gaps[:2].min()), float(gaps[2:].min())
+        foot.phase = FLAT if abs(heel - ball) < TILT_M else HEEL if heel < ball else BALL
+        self._hold(foot, HEEL if heel <= ball else BALL, places)
+        there = self.reference.corners[i, side, EDGES[foot.edge]].mean(axis=0)
+        foot.offset = (foot.anchor - there)[LEVEL]
+        foot.sunk_m, foot.hump_m = 0.0, 0.0
+
+    def _hold(self, foot: Foot, edge: int, places: FloatArray) -> None:
+        foot.edge, foot.anchor = edge, self.floor.under(places[EDGES[edge]].mean(axis=0))
+
+    def _slip(self, foot: Foot, places: FloatArray) -> None:
+        """A foot that has slipped stands where it is now."""
+        now = self.floor.under(places[EDGES[foot.edge]].mean(axis=0))
+        foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[LEVEL], now
+
+    def _stand(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
+        """A foot that is down rolls as the clip does, is lifted, or has lost the ground."""
+        foot, other = self.feet[side], self.feet[1 - side]
+        self._slip(foot, places)
+        wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
+        if wanted == AIR and (other.is_down or not self.schedule.phases[self._frame(step)].any()):
+            self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
+        elif float(gaps.min()) > LOST_M:
+            self._lift(step, side, places, step)
+        elif wanted == BALL and float(gaps[2:4].max()) < TILT_M and foot.edge != BALL:
+            self._hold(foot, BALL, places)
+            foot.phase = BALL
+        elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
+            foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
+
+    def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
+        foot, i = self.feet[side], self._frame(step)
+        foot.phase, foot.begun, foot.due = AIR, step, due
+        foot.lifted = places[:4].mean(axis=0) - self.placed(i, side)
+        foot.sunk_m = 0.0
+
+    def placed(self, i: int, side: int) -> FloatArray:
+        """Where the clip has the middle of a sole ``(3,)`` [m]."""
+        return self.reference.soles[i, side]
+
+    def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
+        """How far ``(2,)`` [m] the clip is moved: as the feet are, each by what it bears."""
+        left, right = self.feet
+        if left.is_down and right.is_down:
+            a, b = self.reference.soles[i][:, LEVEL]
+            part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
+            return (1.0 - part) * left.offset + part * right.offset
+        if not (left.is_down or right.is_down):
+            return self.offset
+        return left.offset if left.is_down else right.offset
+
+    def swing(self, step: int, side: int, landing: FloatArray) -> Goal:
+        """Where a foot in the air shall be: as it was lifted, then more and more on the way to its landing.
+
+        Args:
+            step: now.
+            side: 0 left, 1 right.
+            landing: where it shall land ``(2,)`` [m] (x, z), from where the clip lands.
+        """
+        foot, dt = self.feet[side], self.reference.dt
+        whole = max(foot.due - foot.begun, 1)
+        x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
+        part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
+        there = np.array([landing[0], -DIG_M, landing[1]])
+        offset = (1.0 - part) * foot.lifted + part * there
+        velocity = rate * (there - foot.lifted)
+        if foot.hump_m > 0.0:
+            offset[1] += foot.hump_m * 16.0 * (x * (1.0 - x)) ** 2
+            velocity[1] += foot.hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        if step >= foot.due:
+            foot.sunk_m += SINK_M_S * dt
+            velocity[1] -= SINK_M_S
+        offset[1] -= foot.sunk_m
+        return Goal(offset, velocity)
