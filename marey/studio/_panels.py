@@ -11,6 +11,7 @@ import viser
 
 from marey.studio._bars import contact_bars
 from marey.studio._document import SPEEDS, Document
+from marey.studio._shown import Shown
 
 if TYPE_CHECKING:
     from marey.studio._session import Session
@@ -34,7 +35,8 @@ class ClipPanel:
             self._picker = gui.add_dropdown("Open", options=session.shelf.labels, initial_value=session.document.label)
             self._upload = gui.add_upload_button("Upload a file", icon=viser.Icon.UPLOAD)
             self._facts = gui.add_html("")
-        self._picker.on_update(_from_user(lambda: session.open(self._picker.value)))
+        self._shown = Shown(self._picker)
+        self._shown.on_user(self._open)
         self._upload.on_upload(_from_user(lambda: session.upload(self._upload.value.name, self._upload.value.content)))
         self._session = session
 
@@ -42,8 +44,12 @@ class ClipPanel:
         """List the shelf anew and describe what is open."""
         if self._picker.options != self._session.shelf.labels:
             self._picker.options = self._session.shelf.labels
-        self._picker.value = document.label
+        self._shown.show(document.label)
         self._facts.content = _facts(document)
+
+    def _open(self, label: str) -> None:
+        self._shown.heard(label)  # where the clip cannot be read, the picker goes back
+        self._session.open(label)
 
 
 class TimelinePanel:
@@ -97,22 +103,17 @@ class ShowPanel:
     """What is drawn, and from where."""
 
     def __init__(self, gui: viser.GuiApi, session: Session) -> None:
-        self._boxes: dict[str, viser.GuiCheckboxHandle] = {}
         with gui.add_folder("Show"):
-            for what, on in session.document.shown.items():
-                box = gui.add_checkbox(what, initial_value=on)
-                box.on_update(_from_user(partial(self._tell, session, what)))
-                self._boxes[what] = box
+            self._boxes = {w: Shown(gui.add_checkbox(w, initial_value=on)) for w, on in session.document.shown.items()}
+            for what, box in self._boxes.items():
+                box.on_user(partial(session.show, what))
             frame = gui.add_button("Frame the body", icon=viser.Icon.FOCUS_CENTERED)
             frame.on_click(_from_user(lambda: session.frame_body()))
-
-    def _tell(self, session: Session, what: str) -> None:
-        session.show(what, self._boxes[what].value)
 
     def refresh(self, document: Document) -> None:
         """Tick what is shown."""
         for what, box in self._boxes.items():
-            box.value = document.shown[what]
+            box.show(document.shown[what])
 
 
 class ExportPanel:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 import viser
 
 from marey.dynamics import GRAVITY
-from marey.studio._shown import Shown
+from marey.studio._shown import Shown, told
 from marey.studio._simulate import SHOWN, Arena
 from marey.studio._simulate_wish import (
     BALL_KG,
@@ -29,7 +29,6 @@ from marey.studio._sketch_controls import see, when_user
 from marey.studio._walk_controls import Field
 
 Tell = Callable[[str, Callable[[Arena], None]], None]  # a key, under which the newest wins, and the edit
-T = TypeVar("T")
 LABELS: Final = {  # slider -> label, step, hint
     "alpha": ("Alpha", 0.01, "of a puppet: 0 obeys physics alone, 1 the hand alone"),
     "stiffness_per_s": ("Stiffness [1/s]", 0.5, "with which a puppet and a standing figure keep their pose"),
@@ -70,12 +69,12 @@ class WillGroup:
         assert set(self.ticks) == set(FLAGS) and set(self.fields) == set(RANGES)
         self._widgets = {"feet": self.feet.widget} | {what: field.slider for what, field in self.fields.items()}
         self._widgets |= {what: box.widget for what, box in self.ticks.items()}
-        self.will.on_user(told(tell, "will", self.will.heard, Arena.choose))
-        self.feet.on_user(told(tell, "feet", self.feet.heard, Arena.stand_on))
+        self.will.tells(tell, "will", Arena.choose)
+        self.feet.tells(tell, "feet", Arena.stand_on)
         for what, field in self.fields.items():
             field.on_user(told(tell, what, field.heard, _asking(what)))
         for what, box in self.ticks.items():
-            box.on_user(told(tell, what, box.heard, _asking(what)))
+            box.tells(tell, what, _asking(what))
 
     def refresh(self, arena: Arena) -> None:
         """Show what was asked for, and what means something to this will."""
@@ -94,19 +93,6 @@ class WillGroup:
     def _add(self, gui: viser.GuiApi, what: str, start: Wish) -> Field:
         label, step, hint = LABELS[what]
         return Field(gui.add_slider(label, *RANGES[what], step, float(getattr(start, what)), hint=hint))
-
-
-def told(tell: Tell, key: str, heard: Callable[[T], None], act: Callable[[Arena, T], None]) -> Callable[[T], None]:
-    """A handler that has an edit made with what the user chose."""
-
-    def handle(value: T) -> None:
-        def edit(arena: Arena) -> None:
-            heard(value)
-            act(arena, value)
-
-        tell(key, edit)
-
-    return handle
 
 
 def _asking(what: str) -> Callable[[Arena, float], None]:
@@ -151,7 +137,7 @@ class LooksGroup:
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         self.boxes = {what: Shown(gui.add_checkbox(f"Show {what.lower()}", on)) for what, on in SHOWN.items()}
         for what, box in self.boxes.items():
-            box.on_user(told(tell, f"show {what}", box.heard, _showing(what)))
+            box.tells(tell, f"show {what}", _showing(what))
 
     def refresh(self, arena: Arena) -> None:
         """Tick what is shown."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import degrees, radians
 from typing import Any, Final
 
 import viser
 
+from marey.studio._shown import Shown, told
 from marey.studio._walk import Walk
 from marey.studio._walker import JUMP_KINDS, JUMP_RANGE_M, MAX_OVER_S, RANGES
 
@@ -57,8 +57,9 @@ class Cast:
     def __init__(self, gui: viser.GuiApi, tell: Tell) -> None:
         names: list[str] = ["Walker 1"]
         self.who = gui.add_dropdown("Drive", options=names)
+        self._shown = Shown(self.who)
         self.change = gui.add_button_group("Character", options=("Add one", "Remove it"))
-        self.who.on_update(_when_user(lambda: self._select(tell)))
+        self._shown.tells(tell, "select", Walk.select)
         self.change.on_click(_when_user(lambda: self._add_or_remove(tell)))
 
     def refresh(self, walk: Walk) -> None:
@@ -66,12 +67,7 @@ class Cast:
         names = tuple(walker.name for walker in walk.walkers)
         if self.who.options != names:
             self.who.options = names
-        if self.who.value != walk.driven.name:
-            self.who.value = walk.driven.name
-
-    def _select(self, tell: Tell) -> None:
-        name = self.who.value
-        tell("select", lambda walk: walk.select(name))
+        self._shown.show(walk.driven.name)
 
     def _add_or_remove(self, tell: Tell) -> None:
         edit = Walk.add if self.change.value == "Add one" else Walk.remove
@@ -85,30 +81,23 @@ class Drive:
         self.gait = gui.add_button_group("Gait", options=tuple(GAITS))
         self.fields = {what: self._add(gui, what) for what in LABELS}
         self.over = gui.add_number("Reach in [s]", 1.0, min=0.0, max=MAX_OVER_S, step=0.1)
+        self._over = Shown(self.over)
         self.gait.on_click(_when_user(lambda: self._choose(tell)))
-        self.over.on_update(_when_user(lambda: self._take_time(tell)))
+        self._over.tells(tell, "over", Walk.take_time)
         for what, field in self.fields.items():
-            field.on_user(partial(self._ask, tell, what))
+            field.on_user(told(tell, what, field.heard, _asking(what)))
 
     def refresh(self, walk: Walk) -> None:
         """Show what the driven character was asked for."""
         for what, field in self.fields.items():
             field.show(walk.driven.asked[what])
-        if self.over.value != walk.over_s:
-            self.over.value = walk.over_s
+        self._over.show(walk.over_s)
 
     def _add(self, gui: viser.GuiApi, what: str) -> Field:
         label, step, units = LABELS[what]
         low, high = (round(units * bound / step) * step for bound in RANGES[what])
         start = 0.9 if what == "leg_length_m" else 0.0
         return Field(gui.add_slider(label, low, high, step, start), units)
-
-    def _ask(self, tell: Tell, what: str, value: float) -> None:
-        def edit(walk: Walk) -> None:
-            self.fields[what].heard(value)
-            walk.driven.ask(what, value, walk.over_s)
-
-        tell(what, edit)
 
     def _choose(self, tell: Tell) -> None:
         speed, run = GAITS.get(self.gait.value, (0.0, 0.0))
@@ -118,10 +107,6 @@ class Drive:
             walk.driven.ask("speed", speed, walk.over_s)
 
         tell("gait", edit)
-
-    def _take_time(self, tell: Tell) -> None:
-        seconds = float(self.over.value)
-        tell("over", lambda walk: walk.take_time(seconds))
 
 
 class Style:
@@ -141,15 +126,16 @@ class Style:
 
     def _add(self, name: str) -> Field:
         field = Field(self._gui.add_slider(name, 0.0, 1.0, 0.05, 0.0))
-        field.on_user(partial(self._ask, name))
+        field.on_user(told(self._tell, f"style {name}", field.heard, _weighing(name)))
         return field
 
-    def _ask(self, name: str, weight: float) -> None:
-        def edit(walk: Walk) -> None:
-            self.fields[name].heard(weight)
-            walk.driven.ask_style(name, weight, walk.over_s)
 
-        self._tell(f"style {name}", edit)
+def _asking(what: str) -> Callable[[Walk, float], None]:
+    return lambda walk, value: walk.driven.ask(what, value, walk.over_s)
+
+
+def _weighing(name: str) -> Callable[[Walk, float], None]:
+    return lambda walk, weight: walk.driven.ask_style(name, weight, walk.over_s)
 
 
 class Actions:
@@ -184,23 +170,21 @@ class Looks:
     def __init__(self, gui: viser.GuiApi, tell: Tell, shown: dict[str, bool]) -> None:
         self.boxes = {what: gui.add_checkbox(what, initial_value=on) for what, on in shown.items()}
         self.plants = gui.add_checkbox("Hold feet", initial_value=True)
-        for what, box in self.boxes.items():
-            box.on_update(_when_user(partial(self._show, tell, what)))
-        self.plants.on_update(_when_user(lambda: self._hold(tell)))
+        self._shown = {what: Shown(box) for what, box in self.boxes.items()}
+        self._plants = Shown(self.plants)
+        for what, box in self._shown.items():
+            box.tells(tell, f"show {what}", _showing(what))
+        self._plants.tells(tell, "plants", lambda walk, on: walk.driven.hold_feet(on))
 
     def refresh(self, walk: Walk) -> None:
         """Tick what is shown."""
-        for what, box in self.boxes.items():
-            box.value = walk.shown[what]
-        self.plants.value = walk.driven.engine.plants
+        for what, box in self._shown.items():
+            box.show(walk.shown[what])
+        self._plants.show(walk.driven.engine.plants)
 
-    def _show(self, tell: Tell, what: str) -> None:
-        on = self.boxes[what].value
-        tell(f"show {what}", lambda walk: walk.show(what, on))
 
-    def _hold(self, tell: Tell) -> None:
-        on = self.plants.value
-        tell("plants", lambda walk: walk.driven.hold_feet(on))
+def _showing(what: str) -> Callable[[Walk, bool], None]:
+    return lambda walk, on: walk.show(what, on)
 
 
 def turn_step(walk: Walk, degrees_per_s: float) -> None:

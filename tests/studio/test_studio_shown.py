@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from marey.studio._shown import Shown
+from marey.studio._shown import PATIENCE, Shown
 
 
 @pytest.fixture
@@ -46,3 +46,21 @@ def test_our_own_assignments_are_not_the_users(shown: Shown[str]) -> None:
     shown.show("balance")
     call(shown, None)
     assert not told
+
+
+def test_a_choice_that_was_never_heard_of_goes_back_after_a_while(shown: Shown[str]) -> None:
+    shown.widget._impl.value = "puppet"
+    for _ in range(PATIENCE):
+        shown.show("free")
+    assert shown.widget.value == "free"
+
+
+def test_an_edit_that_is_made_tells_what_the_page_shows(shown: Shown[str]) -> None:
+    edits: list = []
+    shown.tells(lambda key, edit: edits.append((key, edit)), "will", lambda document, value: document.append(value))
+    shown.widget._impl.value = "puppet"
+    call(shown, object())
+    (key, edit), document = edits[0], []
+    edit(document)
+    shown.show("free")  # the document thought better of it
+    assert key == "will" and document == ["puppet"] and shown.widget.value == "free"
