@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from marey.muscle._contact_kernels import GroundArrays
 
 STIFFNESS_PER_KG: Final = 2e6  # [1/s^2] of the mean mass of a node: sixteen nodes on one sink by 0.08 mm
-SMOOTHING_M_S: Final = 1e-4  # [m/s] below this speed friction is a stiff damper; ten times less than in print, so nothing creeps
+SMOOTHING_M_S: Final = 1e-4  # [m/s] below this speed friction is a stiff damper; a tenth of that in print: no creep
 SNAKE_FRICTION: Final = (0.1, 0.5, 1.0)  # forwards, backwards, sideways
 
 
