@@ -10,10 +10,10 @@ from typing import Final, Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.control._controller_drive import driven
 from marey.control._controller_steered import Attempt, Steered
-from marey.control._controller_strength import actuator_strength
+from marey.control._controller_strength import checked_strength
 from marey.control._features import Feature, control_form
 from marey.control._features_stance import Stance, checked_stance, stance_features
 from marey.control._features_support import Support
@@ -104,13 +104,7 @@ class Controller(Steered[ControlReport]):
             strength=chosen.strength if strength is None else strength,
             laziness=chosen.laziness if laziness is None else laziness,
         )
-        count = simulator.num_dof - ROOT_SIZE
-        if count < 1:
-            raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
-        bounds = actuator_strength(simulator) if strongest is None else np.asarray(strongest, dtype=np.float64)
-        self.strongest = frozen(np.broadcast_to(bounds, count), count, name="strongest")
-        if (self.strongest < 0.0).any():
-            raise InputError("an actuator has a negative bound", "Give forces that are not negative")
+        self.strongest = checked_strength(simulator, strongest)
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
         self.stance, self.slack_speed = stance, slack_speed
@@ -158,8 +152,9 @@ class Controller(Steered[ControlReport]):
         done = driven(self.simulator, system, still, self.strongest * dt, BRAKE_SPEED)
         inner = np.concatenate([np.zeros(ROOT_SIZE), np.nan_to_num(done.actuation / dt)])
         state = self.simulator.step(dt, forces, generalised_force=inner)
-        told = (0.0, (0.0,) * len(self.tasks), SolveStatus.STALLED, self._support)
-        self._report = ControlReport(inner[ROOT_SIZE:], state.velocity, state.velocity, *told)
+        braking, velocity = inner[ROOT_SIZE:], state.velocity
+        told = replace(attempt.report(state), actuation=braking, planned_velocity=velocity, gap_j=0.0)
+        self._report = replace(told, status=SolveStatus.STALLED)
         return state
 
     def _posed(self, system: StepSystem) -> tuple[_Posed, tuple[float, ...]]:

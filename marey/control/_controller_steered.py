@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from marey.base import FloatArray, frozen
+from marey.base import FloatArray, InputError, frozen
 from marey.control._features import Feature, fastest_turn
 from marey.control._features_support import Support, next_support
 from marey.control._features_tasks import Scene, as_drive, features_of
@@ -52,6 +52,8 @@ class Steered(ABC, Generic[Report]):
 
     @tasks.setter
     def tasks(self, tasks: Iterable[ControlTask | Drive]) -> None:
+        if not isinstance(tasks, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise InputError(f"tasks is a {type(tasks).__name__}", "Pass a list of tasks")
         self._drives = tuple(as_drive(task) for task in tasks)
 
     @property

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from marey.base import FloatArray
+from marey.base import FloatArray, InputError, frozen
+from marey.control._problem import ROOT_SIZE
 from marey.dynamics import Body
 from marey.simulate import Simulator
 from marey.skeleton import NO_PARENT, role_map
@@ -55,3 +57,22 @@ def actuator_strength(simulator: Simulator) -> FloatArray:
     """
     turns = simulator.mechanics().turns  # (J, 3, k)
     return np.linalg.norm(turns, axis=1).T @ joint_strength(simulator.body)
+
+
+def checked_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
+    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
+
+    Raises:
+        InputError: there is no actuator, or a bound is negative, not finite or one too many.
+    """
+    count = simulator.num_dof - ROOT_SIZE
+    if count < 1:
+        raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
+    if strongest is None:
+        return frozen(actuator_strength(simulator), count, name="strongest")
+    given = frozen(strongest, name="strongest")
+    if given.shape not in ((), (count,)):
+        raise InputError(f"strongest has shape {given.shape}", f"Give one bound, or one for each of {count} actuators")
+    if (given < 0.0).any():
+        raise InputError("an actuator has a negative bound", "Give forces that are not negative")
+    return frozen(np.broadcast_to(given, count), count, name="strongest")

@@ -231,6 +231,7 @@ def _mode_law(
         turns = scene.here.turns.reshape(-1, goal.size)
         factor = np.linalg.cholesky(turns.T @ turns + 1e-12 * np.eye(goal.size))
         units = np.asarray(factor.T, dtype=np.float64)
+    _check_flow(flow, goal.size)
     matrix = np.zeros((goal.size, scene.here.inertia.shape[0]))
     matrix[:, 6:] = units
     error = units @ (scene.simulator.state.coordinates - goal)
@@ -257,7 +258,13 @@ def _joint_law(task: PoseTask, scene: Scene, flow: FloatArray | None) -> Law:
     if task.joints is not None:
         chosen = np.repeat(np.isin(joints, [scene.joint(j) for j in task.joints]), 3)
         error, matrix = error[chosen], matrix[chosen]
+    _check_flow(flow, error.size)
     return Law(error, matrix, flow, task.weight, CALM)
+
+
+def _check_flow(flow: FloatArray | None, size: int) -> None:
+    if flow is not None and flow.size != size:
+        raise InputError(f"a target moves in {flow.size} coordinates, of {size}", "Give a velocity for each of them")
 
 
 def _with_root(law: Law, pose: Pose, scene: Scene, weight: float) -> Law:

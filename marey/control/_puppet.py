@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Final, final
 
@@ -90,7 +90,10 @@ class Puppet(Steered[PuppetReport]):
         return Attempt(system, velocity, outcome, report)
 
     def _at_worst(self, attempt: Attempt[PuppetReport], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
-        return self._made(attempt)
+        """One step without strings, where they pull harder than any step bears; the simulator calms it."""
+        state = self.simulator.step(system.dt, forces)
+        self._report = replace(attempt.report(state), external_force=np.zeros(system.rhs.size))
+        return state
 
 
 def _scale(inertia: FloatArray, quadratic: FloatArray) -> float:

@@ -17,7 +17,7 @@ from marey.simulate._contacts import Contacts, contact_spheres
 from marey.simulate._ground import FRICTIONS, Friction, Ground, Planes, planes_of
 from marey.simulate._limit_rows import LimitRows
 from marey.simulate._mechanics import Mechanics
-from marey.simulate._mechanism import Mechanism
+from marey.simulate._mechanism import Mechanism, plain
 from marey.simulate._rows import Names, Remembered, Rows, plain_rows, stacked
 from marey.simulate._solve import Solution, solve_factored
 from marey.skeleton import capsules
@@ -224,6 +224,7 @@ class Constrainer:
         planes: Planes,
     ) -> _Gathered:
         """All rows of a step from a velocity, expected to come to about another."""
+        expected = plain(expected)
         near, contact_part = self._contact_rows(here, expected, velocity, dt, memory, planes)
         parts, logs = [contact_part], memory.logs
         if self._limit_rows is not None:
@@ -276,7 +277,7 @@ class Constrainer:
         """The same step with rows for limits that it would break, if there are any."""
         assert self._limit_rows is not None
         for _ in range(LIMIT_PASSES):
-            J, b, who = self._limit_rows.broken_rows(wxyz, here.turns, found.velocity, dt)
+            J, b, who = self._limit_rows.broken_rows(wxyz, here.turns, plain(found.velocity), dt)
             if not len(b):
                 break
             wider = np.zeros((len(b), len(free)))

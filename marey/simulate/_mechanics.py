@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray
-from marey.simulate._mechanism import Mechanism
+from marey.simulate._mechanism import Mechanism, plain
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -48,11 +48,11 @@ class Mechanics:
         from marey.simulate._mechanism_forces_kernels import own_forces
 
         parts = (self.frames, self.joints, self.centres, self.turns, self.angular, self.linear)
-        return own_forces(self.mechanism, coordinates, *parts, velocity)
+        return own_forces(self.mechanism, plain(coordinates), *parts, np.array(velocity))
 
 
 def mechanics_of(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
     """Mechanics of a configuration: place ``(3,)`` [m], local rotations ``(J, 4)`` and coordinates ``(k,)``."""
     from marey.simulate._mechanism_kernels import mechanics_at
 
-    return Mechanics(mechanism, *mechanics_at(mechanism, place, wxyz, coordinates))
+    return Mechanics(mechanism, *mechanics_at(mechanism, plain(place), plain(wxyz), plain(coordinates)))

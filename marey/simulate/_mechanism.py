@@ -56,20 +56,20 @@ def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism
     ends = np.setdiff1d(np.arange(skeleton.num_joints), skeleton.parents)
     coordinates = _free_joints(body) if model is None else _of_model(body, model)
     return Mechanism(
-        parents=_plain(skeleton.parents),
-        offsets=_plain(skeleton.offsets),
-        masses=_plain(body.masses),
-        centres=_plain(body.centres),
-        inertias=_plain(body.inertias),
-        inertia_roots=_plain(_square_roots(body.inertias)),
+        parents=plain(skeleton.parents),
+        offsets=plain(skeleton.offsets),
+        masses=plain(body.masses),
+        centres=plain(body.centres),
+        inertias=plain(body.inertias),
+        inertia_roots=plain(_square_roots(body.inertias)),
         kind=coordinates.kind,
-        mean_wxyz=_plain(coordinates.mean_wxyz),
-        basis=_plain(coordinates.basis),
-        joints=_plain(coordinates.joints),
-        armature=_plain(coordinates.armature),
+        mean_wxyz=plain(coordinates.mean_wxyz),
+        basis=plain(coordinates.basis),
+        joints=plain(coordinates.joints),
+        armature=plain(coordinates.armature),
         is_com=root == "com",
-        ends=_plain(ends),
-        tips=_plain(skeleton.tips[ends]),
+        ends=plain(ends),
+        tips=plain(skeleton.tips[ends]),
     )
 
 
@@ -125,7 +125,7 @@ def _unit_columns(body: Body, joints: IntArray) -> FloatArray:
 Kind = TypeVar("Kind", np.float64, np.int64)
 
 
-def _plain(array: NDArray[Kind]) -> NDArray[Kind]:
+def plain(array: NDArray[Kind]) -> NDArray[Kind]:
     """Contiguous read-only array, so that each kernel is compiled for one kind."""
     view = np.ascontiguousarray(array)[...]
     view.setflags(write=False)

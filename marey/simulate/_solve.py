@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,9 @@ from marey.simulate._rows import HARD, Rows
 
 TOLERANCE: Final = 1e-10  # [m/s], [rad/s] rows may be missed by; a decade below what is promised
 CONFLICT: Final = 1e-6  # [m/s] missed by more than this, rows contradict one another
-RELAXED: Final = 1e-6  # [-] compliance of the highest priority once they do
+TORN: Final = 10.0  # [-] times the speed that a row asks for: faster than this, the whole figure never has to move
+SLOW: Final = 1.0  # [m/s] where nothing is asked for
+RELAXED: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority once they do, until they let go
 PRIORITY_STEP: Final = 1e3  # [-] each lower priority is softer by this
 SOFTEST: Final = 1e-2  # [-]
 REPORTED: Final = 1e-5  # [m/s] a row that is missed by more is named
@@ -78,23 +80,37 @@ def solve_factored(
     from marey.simulate._solve_kernels import RowEnds, constrained_velocity
 
     count = len(rows)
-    guess = np.zeros(count) if start is None else start
     ends = RowEnds(rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
-    hard = np.full(count, HARD)
-    velocity, x, missed, changes, passes = constrained_velocity(
-        U, free_velocity, ends, hard, guess, TOLERANCE, MAX_PASSES
-    )
-    relaxed: tuple[str, ...] = ()
-    if missed.max(initial=0.0) > CONFLICT * max(1.0, float(np.abs(rows.b).max(initial=0.0))):
-        velocity, x, missed, more, passes = constrained_velocity(
-            U, free_velocity, ends, _softer(rows.priorities), np.zeros(count), TOLERANCE, MAX_PASSES
-        )
-        changes += more
-        relaxed = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(missed > REPORTED)))
-    return Solution(velocity, x, missed, relaxed, changes, passes, changes <= passes * (20 + 4 * count))
+    fastest = float(np.where(np.isneginf(rows.lower), np.abs(rows.b), rows.b).max(initial=0.0))
+
+    def solved(compliance: FloatArray, guess: FloatArray) -> Solution:
+        found = constrained_velocity(U, free_velocity, ends, compliance, guess, TOLERANCE, MAX_PASSES)
+        velocity, x, missed, changes, passes = found
+        return Solution(velocity, x, missed, (), changes, passes, changes <= passes * (20 + 4 * count))
+
+    found = solved(np.full(count, HARD), np.zeros(count) if start is None else start)
+    is_kept = found.missed.max(initial=0.0) <= CONFLICT * max(1.0, float(np.abs(rows.b).max(initial=0.0)))
+    for softness in RELAXED:
+        if is_kept and not _is_torn(U, free_velocity, found.velocity, fastest):
+            break
+        softer = solved(_softer(rows.priorities, softness), np.zeros(count))
+        names = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(softer.missed > REPORTED)))
+        found, is_kept = replace(softer, relaxed=names, changes=found.changes + softer.changes), True
+    return found
 
 
-def _softer(priorities: IntArray) -> FloatArray:
-    """Compliance ``(m,)`` of rows that cannot all be kept."""
+def _is_torn(U: FloatArray, free_velocity: FloatArray, velocity: FloatArray, fastest: float) -> bool:
+    """Whether rows that ask for speeds up to ``fastest`` are kept only by an energy out of all proportion.
+
+    Rows that all but contradict one another, as those of a floor and a lid with a figure between them, can be.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # speeds may be beyond all numbers; the step finds out
+        before, after = (0.5 * float(moved @ moved) for moved in (U @ free_velocity, U @ velocity))
+        heaviest = float((U**2).sum(axis=0).max(initial=0.0))
+        return after > before + 0.5 * heaviest * (TORN * max(fastest, SLOW)) ** 2
+
+
+def _softer(priorities: IntArray, softness: float) -> FloatArray:
+    """Compliance ``(m,)`` of rows that cannot all be kept, the highest priority's given."""
     below = priorities.max() - priorities
-    return np.minimum(RELAXED * PRIORITY_STEP**below, SOFTEST)
+    return np.minimum(softness * PRIORITY_STEP**below, SOFTEST)

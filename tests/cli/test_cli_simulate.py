@@ -131,7 +131,12 @@ def test_a_figure_tracks_a_clip(run, clip):
         (("-o", "out.exe"), "cannot write 'out.exe'"),
         (("--csv", "out.txt"), "cannot write 'out.txt'"),
         (("--strip", "none/s.png"), "there is no folder 'none'"),
-        (("--step-s", 1.0), "--step-s"),
+        (("--step-s", 0.0), "--step-s"),
+        (("--step-s", "nan"), "--step-s"),
+        (("--mode", "track", "--step-s", 1e3), "--step-s"),
+        (("--seconds", "nan"), "--seconds"),
+        (("--mode", "puppet", "--alpha", "nan"), "--alpha"),
+        (("--mass-kg", 0.0), "--mass-kg"),
     ],
 )
 def test_wrong_usage_is_told_before_any_work(run, clip, options, words):
@@ -156,6 +161,10 @@ def test_wrong_usage_is_told_before_any_work(run, clip, options, words):
         (("--limits", "none.safetensors"), "none.safetensors"),
         (("--model", "none.safetensors"), "none.safetensors"),
         (("--start-s", 99), "start at 99 s"),
+        (("--damping", "uniform:nan"), "the damping rate is nan"),
+        (("--friction", "nan"), "mu is nan"),
+        (("--ball", "0,1,0:nan,0,0@0"), "ball '0,1,0:nan,0,0@0'"),
+        (("--push", "pelvis:0,0,1e300@0+0.1"), "the simulation is unstable at 0.000 s"),
     ],
 )
 def test_bad_input_is_one_line(run, clip, options, words):
