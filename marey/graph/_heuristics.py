@@ -15,7 +15,8 @@ from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError
 from marey.graph._ara import BIN_SHIFT, HEADING_TOL, JUMP, PICK, REACH, STEP, Goals, Roads, Terms
 from marey.graph._ground import CELL_M, Ground
 
-HEURISTICS: Final = ("euclid", "2d", "graph", "combined", "cycle", "unrepaired")
+HEURISTICS: Final = ("euclid", "2d", "graph", "thesis", "combined", "cycle", "unrepaired")
+SHARP: Final = ("combined", "cycle")  # those that follow all that is left through the graph
 SHARES: Final = (0.0, 0.6, 0.995)  # of the rate of the cheapest cycle, at which potentials are taken
 ZIGZAG: Final = float(np.sqrt(2.0))  # [-] slope of an interpolant of values that differ by their distance at most
 TURN_BINS: Final = 60  # directions that a bound tells apart
@@ -167,16 +168,19 @@ def bounds(
 
     Args:
         name: "euclid" and "2d": distance to the goal as the crow flies, or round walls. "graph": cost of the dearest
-            event (pick, jump, step over water) that is left. "combined": the greatest of distance through all, and cost
+            event (pick, jump, step over water) that is left. "thesis": the greatest of distance through all, and cost
             of each event plus distance from there ([Safonova2006]_ (4.3), layered). "cycle": distance at the rate
-            of the cheapest cycle plus what getting into and out of that cycle costs. "unrepaired": (4.3) as printed,
-            as if the root stood on the object; not consistent.
+            of the cheapest cycle plus what getting into and out of that cycle costs, in order through all events.
+            "combined": the same and distance at the rate of the cheapest edge, so that it is nowhere below "2d" or
+            "graph". (4.3) is the greatest of distance alone and events alone; with the same rate taken off the costs
+            of edges both may be added, which guides where the greatest of two is flat. "unrepaired": (4.3) as
+            printed, as if the root stood on the object; not consistent.
         roads: the graph.
         rates: of it.
         goals: constraints.
         ground: of the sketch.
         layers: of the sketch on this graph.
-        final: cost ``(N,)`` that is still to come at the end; "cycle" knows of it.
+        final: cost ``(N,)`` that is still to come at the end; "cycle" and "combined" know of it.
 
     Raises:
         UnknownNameError: no bound has this name.
@@ -189,8 +193,9 @@ def bounds(
         return _repeated(_straight(ground, goals), goals), Terms(np.array([rates.edge]), flat[None])
     if name == "2d":
         return _repeated(layers.distance[-1], goals), Terms(np.array([rates.edge]), flat[None])
-    if name == "cycle":
-        return layers.distance, _cycle_terms(roads, rates, layers, final)
+    if name in SHARP:
+        also = (rates.edge,) if name == "combined" else ()
+        return layers.distance, _cycle_terms(roads, rates, layers, final, also)
     if name == "graph":
         return layers.distance, Terms(np.zeros(1), _dearest(roads, rates, goals, layers, np.zeros(count))[None])
     rest = rates.edge * (_at_objects(ground, goals, layers) if name == "unrepaired" else layers.nearest)
@@ -234,12 +239,14 @@ def costs_to_meet(roads: Roads, meets: BoolArray, apart: BoolArray) -> FloatArra
     return values
 
 
-def _cycle_terms(roads: Roads, rates: Rates, layers: Layers, final: FloatArray | None) -> Terms:
-    """Potentials through all layers, at some shares of the rate of the cheapest cycle."""
+def _cycle_terms(
+    roads: Roads, rates: Rates, layers: Layers, final: FloatArray | None, also: tuple[float, ...]
+) -> Terms:
+    """Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates."""
     from marey.graph._heuristics_kernels import potentials
 
     states, count = len(roads.first) - 1, len(layers.meets)
-    rate: FloatArray = rates.cycle * np.array(SHARES)
+    rate: FloatArray = np.array([*also, *(rates.cycle * share for share in SHARES)])
     base = np.zeros((len(rate), count, states))
     for r in range(len(rate)):
         after = np.zeros(states) if final is None else final

@@ -58,7 +58,8 @@ def search_graph(
         k: motions that may be blended, 1 or 2; with 2 the best way with 1 is found first and bounds the rest.
         epsilon: factors within which solutions are sought, falling; 1 is the best.
         budget_s: wall time.
-        heuristic: "cycle", "combined", "2d", "graph" or "euclid", see :func:`~marey.graph._heuristics.bounds`.
+        heuristic: "cycle", "combined", "thesis", "2d", "graph" or "euclid", see
+            :func:`~marey.graph._heuristics.bounds`.
         on_solution: called with every solution; returns true to stop.
         cancel: looked at some thirty times a second.
         pick_tolerance_m: how near a hand comes to what it picks up; 5 cm by default.

@@ -14,7 +14,7 @@ from marey.base import FloatArray, IntArray
 from marey.graph._ara import EDGE, MET, NODE, PICK, YAW, Memory, Terms, World2D
 from marey.graph._graph import composed, relative
 from marey.graph._ground import CELL_M, Ground
-from marey.graph._heuristics import Layers, bounds, lay_out, with_turns
+from marey.graph._heuristics import SHARP, Layers, bounds, lay_out, with_turns
 from marey.graph._search_fallback import Detour
 from marey.graph._search_result import Step
 from marey.graph._search_roads import Ready
@@ -112,7 +112,7 @@ class Problem:
     def sharper(self) -> Problem:
         """The same with a bound that knows of turns, where it is to end turned away from how it began."""
         heading, wanted = self.sketch.start.heading_deg, self.wishes[-1].heading_rad
-        if self.heuristic != "cycle" or heading is None or np.isnan(wanted):
+        if self.heuristic not in SHARP or heading is None or np.isnan(wanted):
             return self
         if np.cos(wanted - np.deg2rad(heading)) > np.cos(TURNED_RAD):
             return self
@@ -129,7 +129,7 @@ class Problem:
 
     def stage(self, layer: int, hands: int | None = None) -> Problem:
         """One constraint alone: its bound is sharper than that of all together. It ends where one can go on."""
-        is_last = layer + 1 == len(self.wishes) or self.heuristic != "cycle"
+        is_last = layer + 1 == len(self.wishes) or self.heuristic not in SHARP
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
         wish = self.wishes[layer]
         wishes = (wish if hands is None else with_hand(wish, hands),)
