@@ -136,8 +136,8 @@ class _Record:
         report = body.report
         self._steps[frame] = report.iterations, report.inverted, report.substeps
         if self._stage.bones is not None:
-            self._ends.append(self._stage.bones.ends())
-            self._angles.append(self._stage.bones.angles())
+            self._ends.append(self._stage.bones.ends(body))
+            self._angles.append(self._stage.bones.angles(body))
 
     def bones(self) -> BoneTrack:
         bones = self._stage.bones

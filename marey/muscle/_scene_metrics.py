@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from marey.muscle._scene_build import Stage
 
 SAMPLES: Final = 40  # frames at which cells are looked at
+NEAR_SHARE: Final = 0.2  # [-] of a spline: cells so near to it belong to its body
+MIDDLE_SHARE: Final = 0.35  # [-] of a spline, to each side of its middle
+SECTIONS: Final = 20  # sections across the middle of a spline
 MIN_SLICE: Final = 8  # points that make a section
 
 
@@ -30,7 +34,14 @@ def measure(film: Film, stage: Stage, parts: SceneParts) -> dict[str, float]:
         figures |= _cells(film, stage, stage.mesh)
     if "girth_spline" in parts.measure:
         figures |= _girth(film, stage, int(parts.measure["girth_spline"]))
-    figures["shortening_max"] = _shortening(film, stage)
+    if parts.ground is None and not parts.pins and not parts.bones:
+        figures |= _floating(film, stage)
+    lengths = _spline_lengths(film, stage)
+    figures["shortening_max"] = float(np.max(1.0 - lengths / lengths[0]))
+    if parts.measure.get("compare_splines"):
+        figures |= _smoothness(film, stage, lengths)
+    if "branch_x_m" in parts.measure:
+        figures["other_branch_share"] = _other_branch(film, parts.measure["branch_x_m"])
     return figures
 
 
@@ -98,27 +109,73 @@ def _some(count: int) -> list[int]:
     return np.unique(np.linspace(0, count - 1, SAMPLES).round().astype(np.int64)).tolist()
 
 
-def _shortening(film: Film, stage: Stage) -> float:
-    """Greatest shortening of a spline from end to end along it, over its rest length."""
+def _spline_lengths(film: Film, stage: Stage) -> FloatArray:
+    """Length of each spline along it, at some frames ``(n, splines)`` [m]."""
     pairs, owners = stage.muscles.arrays.segments, np.asarray(stage.muscles.owners)
-    lengths = np.array([_spline_lengths(film, stage, frame, pairs, owners) for frame in _some(film.num_frames)])
-    return float(np.max(1.0 - lengths / lengths[0]))
+    rows: list[FloatArray] = []
+    for frame in _some(film.num_frames):
+        p = stage.muscles.points(film.positions[frame])[pairs]
+        rows.append(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)))
+    return np.array(rows)
 
 
-def _spline_lengths(film: Film, stage: Stage, frame: int, pairs: FloatArray, owners: FloatArray) -> FloatArray:
-    p = stage.muscles.points(film.positions[frame])[pairs]
-    return np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1))
+def _floating(film: Film, stage: Stage) -> dict[str, float]:
+    r"""Drift of the centre of mass over the body's length, and angular momentum over :math:`\sum m|r||v|_{max}`."""
+    m = stage.body.masses
+    centres = np.einsum("v,fva->fa", m / m.sum(), film.positions)
+    length = float(np.ptp(film.positions[0], axis=0).max())
+    velocities = np.diff(film.positions, axis=0) * film.rate_hz
+    arms = film.positions[1:] - centres[1:, None]
+    turning = np.linalg.norm(np.einsum("v,fva->fa", m, np.cross(arms, velocities)), axis=1).max(initial=0.0)
+    size = np.einsum("v,fv->f", m, np.linalg.norm(arms, axis=2)).max() * np.linalg.norm(velocities, axis=2).max()
+    drift = float(np.linalg.norm(centres - centres[0], axis=1).max())
+    return {"drift_lengths": drift / length, "spin": float(turning / max(float(size), 1e-300))}
+
+
+def _smoothness(film: Film, stage: Stage, lengths: FloatArray) -> dict[str, float]:
+    """How alike splines shorten in the end, and whether each next one strains its body more evenly."""
+    short = 1.0 - lengths[-1] / lengths[0]
+    rough = [_roughness(film, stage, spline) for spline in range(stage.muscles.num_splines)]
+    figures = {f"shortening_{i}": float(s) for i, s in enumerate(short)} | {f"roughness_{i}": r for i, r in enumerate(rough)}
+    figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
+    figures["smoother_when_wider"] = float(all(a > b for a, b in pairwise(rough)))
+    return figures
+
+
+def _roughness(film: Film, stage: Stage, spline: int) -> float:
+    """Variance along a spline of the strain of its body, mean over sections, in the middle of the spline."""
+    points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
+    start, axis = points[0, 0], points[-1, 1] - points[0, 0]
+    length = float(np.linalg.norm(axis))
+    axis = axis / length
+    middles = stage.mesh.nodes[stage.mesh.cells].mean(axis=1) - start
+    along = middles @ axis
+    far = np.linalg.norm(middles - along[:, None] * axis, axis=1)
+    near = (np.abs(along / length - 0.5) < MIDDLE_SHARE) & (far < NEAR_SHARE * length)
+    cells = TetMesh(stage.mesh.nodes, stage.mesh.cells[near])
+    change = _edges(film.positions[-1], cells) @ np.linalg.inv(_edges(stage.mesh.nodes, cells))
+    strain = np.linalg.norm(change @ axis, axis=1) - 1.0
+    bins = ((along[near] / length - 0.5 + MIDDLE_SHARE) / (2.0 * MIDDLE_SHARE) * SECTIONS).astype(np.int64)
+    sections = np.bincount(bins, strain * cells.volumes) / np.bincount(bins, cells.volumes)
+    return float(sections.var())
+
+
+def _other_branch(film: Film, x_m: float) -> float:
+    """Greatest way of nodes beyond ``-x_m`` over that of all nodes: what the resting branch does."""
+    ways = np.linalg.norm(film.positions - film.positions[0], axis=2).max(axis=0)
+    return float(ways[film.positions[0][:, 0] < -x_m].max() / max(float(ways.max()), 1e-12))
 
 
 def _girth(film: Film, stage: Stage, spline: int) -> dict[str, float]:
     """Greatest girth of the skin around a spline at rest, and how much it grows: the bulge."""
     from scipy.spatial import ConvexHull  # pyright: ignore[reportMissingTypeStubs]
 
-    pairs = stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]
-    middles = stage.muscles.points()[pairs].mean(axis=1)
+    mine = np.flatnonzero(np.asarray(stage.muscles.owners) == spline)
+    pairs = stage.muscles.arrays.segments[mine]
+    middles = stage.muscles.points()[stage.muscles.arrays.segments].mean(axis=1)
     rest = stage.skin.at(stage.mesh.nodes)
-    nearest = np.argmin(np.linalg.norm(rest[:, None] - middles[None], axis=-1), axis=1)
-    slices = [np.flatnonzero(nearest == k) for k in range(1, len(middles) - 1)]
+    nearest = np.argmin(np.linalg.norm(rest[:, None] - middles[None], axis=-1), axis=1)  # of all splines
+    slices = [np.flatnonzero(nearest == k) for k in mine[1:-1]]
 
     def largest(frame: int) -> float:
         points, skin = stage.muscles.points(film.positions[frame]), film.surface(frame)
