@@ -21,7 +21,7 @@ class Blocks(NamedTuple):
 class CellArrays(NamedTuple):
     """Cells as kernels read them."""
 
-    cells: IndexArray  # (T, 4)
+    cells: IndexArray  # (T, 4) corners, lowest number first: sums then fill the upper half of the matrix
     slopes: FloatArray  # (T, 4, 3) [1/m] gradients of the four shape functions
     volumes: FloatArray  # (T,) [m^3] at rest
     mu: FloatArray  # (T,) [Pa]
@@ -48,6 +48,16 @@ def block_places(starts: IndexArray, columns: IndexArray, groups: IndexArray) ->
     keys = np.repeat(np.arange(count, dtype=np.int64), np.diff(starts)) * count + columns
     wanted = groups[:, :, None].astype(np.int64) * count + groups[:, None, :]
     return np.searchsorted(keys, wanted).astype(np.int32)
+
+
+def mirror_places(starts: IndexArray, columns: IndexArray) -> IndexArray:
+    """Places (M, 2) of each block above the diagonal and of its mirror image."""
+    rows = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+    upper = np.flatnonzero(columns > rows)
+    pairs = np.column_stack([rows[upper], columns[upper]])
+    return np.ascontiguousarray(
+        np.column_stack([upper, block_places(starts, columns, pairs)[:, 1, 0]]).astype(np.int32)
+    )
 
 
 def diagonal_places(starts: IndexArray, columns: IndexArray) -> IndexArray:

@@ -6,12 +6,7 @@ import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle._assembly import CellArrays
-from marey.muscle._materials_kernels import (
-    COROTATIONAL,
-    clamp_stiffness,
-    principal_stiffness,
-    singular_frames,
-)
+from marey.muscle._materials_kernels import COROTATIONAL, principal_stiffness, singular_frames
 
 
 @kernel
@@ -114,18 +109,15 @@ def _add_forces(c: CellArrays, t: int, p: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def cell_stiffness(
-    material: int, exact: bool, c: CellArrays, x: FloatArray, pressures: FloatArray, forces: FloatArray,
-    values: FloatArray, rises: FloatArray,
+    material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, forces: FloatArray, values: FloatArray,
+    rises: FloatArray,
 ) -> None:  # fmt: skip
-    r"""Add forces (V, 3) and stiffness blocks :math:`-\partial f/\partial x`, and the rises of node volumes.
+    r"""Add forces (V, 3), exact stiffness blocks :math:`-\partial f/\partial x`, and the rises of node volumes.
 
-    Args:
-        exact: the second derivative as it is; else no eigenvalue of a cell is negative, and rotations of
-            co-rotational cells are held.
-        rises: (nnz, 3) added: derivative of the volume around node n by node j [m^2], at block (n, j).
+    ``rises`` (nnz, 3) or none: derivative of the volume around node n by node j [m^2], at block (n, j).
     """
-    m = np.empty((9, 3, 3))
-    f, cof, u, v, w, p, a3, b3, e3 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]
+    m = np.empty((8, 3, 3))
+    f, cof, u, v, w, p, a3, b3 = m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]
     s, shear, twist = np.empty(3), np.empty(3), np.empty(3)
     local, turned = np.empty((4, 4, 3, 3)), np.empty((4, 3))
     for t in range(c.cells.shape[0]):
@@ -136,10 +128,8 @@ def cell_stiffness(
         _stress(material, c, t, jacobian, pressure, f, cof, u, s, v, p)
         _add_forces(c, t, p, forces)
         principal_stiffness(material, c.mu[t], c.lam[t], pressure, s, a3, shear, twist)
-        if not exact:
-            clamp_stiffness(a3, shear, twist, w, e3)
         _turn_slopes(c, t, v, turned)
-        _local_blocks(c.volumes[t], a3, shear, twist, u, turned, b3, e3, local)
+        _local_blocks(c.volumes[t], a3, shear, twist, u, turned, b3, w, local)
         _scatter(c, t, local, cof, values, rises)
 
 
@@ -200,9 +190,10 @@ def _scatter(c: CellArrays, t: int, local: FloatArray, cof: FloatArray, values: 
             for i in range(3):
                 for j in range(3):
                     values[place, i, j] += local[a, b, i, j]
-            rises[place, 0] += r0
-            rises[place, 1] += r1
-            rises[place, 2] += r2
+            if rises.shape[0] > 0:
+                rises[place, 0] += r0
+                rises[place, 1] += r1
+                rises[place, 2] += r2
 
 
 @kernel

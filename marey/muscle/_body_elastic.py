@@ -15,6 +15,7 @@ from marey.muscle._assembly import (
     block_pattern,
     block_places,
     cell_slopes,
+    mirror_places,
     node_shares,
 )
 from marey.muscle._mesh import IndexArray, TetMesh
@@ -56,6 +57,7 @@ class Cells:
     number: int
     arrays: CellArrays
     blocks: Blocks
+    mirrors: IndexArray  # (M, 2)
     rises: FloatArray
     rise_stiffness: FloatArray
     pressures: FloatArray  # (V,) [Pa] scratch
@@ -79,12 +81,16 @@ class Cells:
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
         from marey.muscle._assembly_kernels import cell_stiffness, node_pressures
+        from marey.muscle._assembly_lanes_kernels import lane_stiffness
 
-        out = np.zeros_like(x)
-        self.blocks.values[:] = 0.0
+        out, values = np.zeros_like(x), self.blocks.values
+        values[:] = 0.0
         self.rises[:] = 0.0
         node_pressures(self.arrays, x, self.pressures)
-        cell_stiffness(self.number, exact, self.arrays, x, self.pressures, out, self.blocks.values, self.rises)
+        if exact:
+            cell_stiffness(self.number, self.arrays, x, self.pressures, out, values, self.rises)
+        else:
+            lane_stiffness(self.number, self.arrays, x, self.pressures, self.mirrors, out, values, self.rises)
         return out
 
     def inverted(self, x: FloatArray) -> int:
@@ -105,14 +111,17 @@ def elastic_cells(
     own = min(lam, 2.0 * mu * CELL_POISSON / (1.0 - 2.0 * CELL_POISSON)) if material == "neo-hookean" else lam
     starts, columns = block_pattern(len(mesh.nodes), mesh.cells)
     shares = node_shares(mesh)
-    bulk = _node_means(mesh, factor * (lam - own)) / np.where(shares > 0, shares, 1.0)
-    arrays = CellArrays(
-        mesh.cells, cell_slopes(mesh), mesh.volumes, factor * mu, factor * own,
-        block_places(starts, columns, mesh.cells), shares, bulk,
-    )  # fmt: skip
+    whole = np.where(shares > 0, shares, 1.0)
+    bulk = _node_means(mesh, factor * (lam - own)) / whole
+    order = np.argsort(mesh.cells, axis=1)
+    cells = np.take_along_axis(mesh.cells, order, axis=1)
+    slopes = np.take_along_axis(cell_slopes(mesh), order[:, :, None], axis=1)
+    places = block_places(starts, columns, cells)
+    arrays = CellArrays(cells, slopes, mesh.volumes, factor * mu, factor * own, places, shares, bulk)
     blocks = Blocks(starts, columns, np.zeros((len(columns), 3, 3)))
-    stiffness = bulk / np.where(shares > 0, shares, 1.0)
-    return Cells(NUMBERS[material], arrays, blocks, np.zeros((len(columns), 3)), stiffness, np.zeros(len(mesh.nodes)))
+    rises = np.zeros((len(columns) if bulk.any() else 0, 3))
+    mirrors = mirror_places(starts, columns)
+    return Cells(NUMBERS[material], arrays, blocks, mirrors, rises, bulk / whole, np.zeros(len(mesh.nodes)))
 
 
 def _moduli(young_pa: float, poisson: float) -> tuple[float, float]:

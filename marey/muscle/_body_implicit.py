@@ -11,6 +11,7 @@ from marey.base import FloatArray
 from marey.muscle._assembly import diagonal_places
 from marey.muscle._solver import FREE, System, no_muscles
 from marey.muscle._solver_coarse import coarse_space
+from marey.muscle._solver_direct import solve_direct
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
@@ -27,6 +28,7 @@ class Solution:
     velocities: FloatArray
     iterations: int
     residual: float
+    substeps: int = 1
 
 
 class Implicit:
@@ -124,8 +126,25 @@ class Implicit:
     def _once(
         self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, size: float
     ) -> tuple[FloatArray, int, float]:
+        from marey.muscle._solver_kernels import contract, expand
+
+        s = self.system
+        right = np.empty_like(unknowns)
+        contract(s.carriers, s.bones, rhs, right)
+        body.bones.push(rhs, right)
+        if body.settings.solver == "direct":
+            count, residual = solve_direct(s, right, unknowns)
+        else:
+            count, residual = self._gradients(body, right, unknowns, size, body.tolerance)
+        new = np.empty_like(rhs)
+        expand(s.bones, unknowns, new)
+        return new, count, residual
+
+    def _gradients(
+        self, body: SoftBody, right: FloatArray, unknowns: FloatArray, size: float, tolerance: float
+    ) -> tuple[int, float]:
         from marey.muscle._solver_coarse_kernels import coarse_matrix, invert_coarse, place_regions
-        from marey.muscle._solver_kernels import conjugate_gradients, contract, expand, invert_diagonal
+        from marey.muscle._solver_kernels import conjugate_gradients, invert_diagonal
 
         s = self.system
         invert_diagonal(s, self.places)
@@ -133,14 +152,50 @@ class Implicit:
         coarse_matrix(s)
         body.bones.join(s.coarse)
         invert_coarse(s.coarse.inverse)
-        right = np.empty_like(unknowns)
-        contract(s.carriers, s.bones, rhs, right)
-        body.bones.push(rhs, right)
-        most = 50 + 10 * len(unknowns)
-        count, residual = conjugate_gradients(s, right, size, unknowns, self.scratch, body.tolerance, most)
-        new = np.empty_like(rhs)
-        expand(s.bones, unknowns, new)
-        return new, count, residual
+        return conjugate_gradients(s, right, size, unknowns, self.scratch, tolerance, 50 + 10 * len(unknowns))
+
+    def linearise(self, body: SoftBody, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> None:
+        """Fill the system at positions x and velocities v."""
+        body.elastic.assemble(x, exact=False)
+        self._scale(body, h)
+        self._muscles(x, v, h, alphas)
+
+    def correction(self, body: SoftBody, rhs: FloatArray, goal: float) -> tuple[FloatArray, int]:
+        """Change of velocities (V, 3) for an impulse (V, 3), solved to a residual of ``goal``; iterations."""
+        out = np.zeros_like(rhs)
+        if body.settings.solver == "direct":
+            return out, solve_direct(self.system, rhs, out)[0]
+        return out, self._gradients(body, rhs, out, goal, 1.0)[0]
+
+    def stiffness_times(self, body: SoftBody, x: FloatArray, v: FloatArray) -> FloatArray:
+        """The stiffness at x times v (V, 3) [N/s]."""
+        from marey.muscle._solver_kernels import multiply
+
+        out = np.empty_like(v)
+        body.elastic.assemble(x, exact=False)
+        multiply(*body.elastic.blocks, body.elastic.rises, body.elastic.rise_stiffness, v, out)
+        return out
+
+    def spline_forces(self, x: FloatArray, v: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Forces of the splines (V, 3) [N], damping included."""
+        from marey.muscle._transfer_kernels import muscle_state, scatter
+
+        out = np.zeros_like(x)
+        s = self.system
+        if len(s.blocks):
+            muscle_state(s.muscles, x, v, alphas, 0.0, self.point_forces, s.blocks)
+            scatter(s.muscles, self.point_forces, out)
+        return out
+
+    def spline_rate(self, body: SoftBody) -> float:
+        """Highest stiffness over mass of the segments [1/s^2], damping counted as stiffness; zero without splines."""
+        arrays = self.system.muscles
+        if not len(arrays.segments):
+            return 0.0
+        entries = np.repeat(np.arange(len(arrays.points)), np.diff(arrays.starts))
+        light = np.bincount(entries, arrays.weights**2 / body.masses[arrays.nodes], minlength=len(arrays.points))
+        ends = light[arrays.segments].sum(axis=1)
+        return float((2.0 * ends * arrays.stiffness + (2.0 * ends * arrays.damping) ** 2).max())
 
     def _settle(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray, new: FloatArray) -> None:
         """Momentum of parts that nothing holds or touches."""

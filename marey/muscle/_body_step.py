@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import ConvergenceError, FloatArray, InputError, frozen
+from marey.muscle._body_explicit import Explicit
 from marey.muscle._body_implicit import Implicit, Solution
+from marey.muscle._body_newton import Newton
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
@@ -33,6 +35,7 @@ class Stepper:
     def __init__(self, body: SoftBody) -> None:
         self.body = body
         self.implicit = Implicit(body)
+        self.scheme = _scheme(body, self.implicit)
         self.alphas = np.ones(len(self.implicit.system.blocks))
         self.inverted = 0
 
@@ -62,7 +65,7 @@ class Stepper:
     def _over(self, h: float, load: FloatArray, level: int) -> StepReport:
         body = self.body
         kept = body.bones.snapshot()
-        found = self.implicit.solve(body, h, load, self.alphas)
+        found = self.scheme.solve(body, h, load, self.alphas)
         inverted = self._inverted(found)
         if inverted < 0 or (level < MAX_HALVINGS and inverted > self.inverted):
             body.bones.restore(kept)
@@ -75,10 +78,16 @@ class Stepper:
             return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
         self.inverted = inverted
         body.positions, body.velocities = found.positions, found.velocities
-        return StepReport(found.iterations, found.residual, inverted, 1)
+        return StepReport(found.iterations, found.residual, inverted, found.substeps)
 
     def _inverted(self, found: Solution) -> int:
         """Cells inside out, or -1 where numbers are none."""
         if not np.isfinite(found.velocities).all():
             return -1
         return self.body.elastic.inverted(found.positions)
+
+
+def _scheme(body: SoftBody, implicit: Implicit) -> Implicit | Newton | Explicit:
+    if body.settings.integrator == "newton":
+        return Newton(body, implicit)
+    return Explicit(body, implicit) if body.settings.integrator == "explicit" else implicit

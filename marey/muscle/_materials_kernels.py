@@ -144,25 +144,29 @@ def principal_stiffness(
 
 
 @kernel
-def clamp_stiffness(a: FloatArray, shear: FloatArray, twist: FloatArray, w: FloatArray, v: FloatArray) -> None:
-    """Negative eigenvalues become zero; ``w``, ``v`` (3, 3) are scratch."""
-    for k in range(3):
-        shear[k] = max(shear[k], 0.0)
-        twist[k] = max(twist[k], 0.0)
-    d1 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
-    d2 = a[2, 2] * d1 - a[0, 0] * a[1, 2] * a[1, 2] - a[1, 1] * a[0, 2] * a[0, 2] + 2.0 * a[0, 1] * a[0, 2] * a[1, 2]
-    if a[0, 0] > 0.0 and d1 > 0.0 and d2 > 0.0:
+def clamp_stretches(table: FloatArray, first: int, stride: int, w: FloatArray, v: FloatArray) -> None:
+    """Negative eigenvalues of a symmetric matrix become zero.
+
+    It lies in a table from ``first`` on, ``stride`` apart: 00, 11, 22, 12, 02, 01; ``w``, ``v`` (3, 3) are scratch.
+    """
+    a00, a11, a22 = table[first], table[first + 1 * stride], table[first + 2 * stride]
+    a12, a02, a01 = table[first + 3 * stride], table[first + 4 * stride], table[first + 5 * stride]
+    d1 = a00 * a11 - a01 * a01
+    d2 = a22 * d1 - a00 * a12 * a12 - a11 * a02 * a02 + 2.0 * a01 * a02 * a12
+    if a00 > 0.0 and d1 > 0.0 and d2 > 0.0:
         return
+    w[0, 0], w[1, 1], w[2, 2] = a00, a11, a22
+    w[0, 1], w[0, 2], w[1, 2] = a01, a02, a12
+    w[1, 0], w[2, 0], w[2, 1] = a01, a02, a12
     for i in range(3):
         for j in range(3):
-            w[i, j] = a[i, j]
             v[i, j] = 1.0 if i == j else 0.0
     for _ in range(JACOBI_SWEEPS):
         _rotate(w, v, 0, 1, 2)
         _rotate(w, v, 0, 2, 1)
         _rotate(w, v, 1, 2, 0)
-    for i in range(3):
-        for j in range(3):
-            a[i, j] = 0.0
-            for k in range(3):
-                a[i, j] += max(w[k, k], 0.0) * v[i, k] * v[j, k]
+    for row, i, j in ((0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 1, 2), (4, 0, 2), (5, 0, 1)):
+        total = 0.0
+        for k in range(3):
+            total += max(w[k, k], 0.0) * v[i, k] * v[j, k]
+        table[first + row * stride] = total

@@ -11,7 +11,7 @@ from marey.muscle._assembly import Blocks
 from marey.muscle._mesh import IndexArray
 from marey.muscle._solver import FREE, BoneArrays, Coarse
 
-NODES_PER_REGION: Final = 30
+NODES_PER_REGION: Final = 60
 MAX_REGIONS: Final = 36  # the matrix of regions is dense: six rows each
 
 

@@ -122,24 +122,28 @@ def _add_volumes(s: System) -> None:
 def invert_coarse(a: FloatArray) -> None:
     """The inverse of a symmetric positive matrix in place, by sweeps; motions that vanish are left out."""
     size = a.shape[0]
-    diagonal = np.empty(size)
+    diagonal, column = np.empty(size), np.empty(size)
     for k in range(size):
         diagonal[k] = a[k, k]
     for k in range(size):
         pivot = a[k, k]
-        if not pivot > VANISHING * diagonal[k]:
-            a[k, :] = 0.0
-            a[:, k] = 0.0
-            continue
-        a[k, k] = 1.0
+        fits = pivot > VANISHING * diagonal[k]
         for j in range(size):
-            a[k, j] /= pivot
+            column[j] = (a[k, j] if j < k else a[j, k]) if fits else 0.0
+        column[k] = -1.0 if fits else 0.0
+        scale = 1.0 / pivot if fits else 0.0
+        for j in range(k + 1):
+            a[k, j] = 0.0
+        for i in range(k, size):
+            a[i, k] = 0.0
         for i in range(size):
-            factor = a[i, k]
-            if i != k and factor != 0.0:
-                a[i, k] = 0.0
-                for j in range(size):
-                    a[i, j] -= factor * a[k, j]
+            factor = scale * column[i]
+            for j in range(i + 1):
+                a[i, j] -= factor * column[j]
+    for i in range(size):
+        for j in range(i + 1):
+            a[i, j] = -a[i, j]
+            a[j, i] = a[i, j]
 
 
 @kernel
