@@ -14,6 +14,7 @@ from marey.muscle._human import MuscleTrack, activate
 from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
 from marey.muscle._human_picture import activation_colours, muscle_solids, muscle_strip
 from marey.muscle._mesh import TetMesh
+from marey.muscle._mesh_repair import MeshReport
 from marey.muscle._muscles import Muscles
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
@@ -43,6 +44,7 @@ __all__ = [
     "Keyframed",
     "Lattice",
     "MassSpringSystem",
+    "MeshReport",
     "MuscleGeometry",
     "MusclePath",
     "MuscleTrack",

@@ -13,6 +13,7 @@ from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.muscle._body_elastic import Elastic, elastic_cells
 from marey.muscle._bones_state import BoundBones, NoBones
 from marey.muscle._mesh import IndexArray, TetMesh, frozen_indices
+from marey.muscle._mesh_repair import require_sound
 from marey.muscle._solver import FREE, HELD
 from marey.muscle._springs import Lattice, elastic_springs
 
@@ -189,11 +190,14 @@ def connected_parts(count: int, elastic: Elastic) -> IndexArray:
 
 
 def _solid_of(mesh: Solid) -> TetMesh | Lattice:
-    if isinstance(mesh, TetMesh | Lattice):
+    if isinstance(mesh, Lattice):
         return mesh
     if isinstance(mesh, tuple):
-        return TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
-    return TetMesh.from_file(mesh)
+        solid = TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
+    else:
+        solid = mesh if isinstance(mesh, TetMesh) else TetMesh.from_file(mesh)
+    require_sound(solid)
+    return solid
 
 
 def _node_volumes(solid: TetMesh | Lattice) -> FloatArray:
