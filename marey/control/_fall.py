@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import acos, radians
 from typing import Final
 
+import numpy as np
+
+from marey.base import FloatArray
 from marey.simulate import Simulator, State
 from marey.skeleton import Skeleton, role_map
 
-LOW: Final = 0.6  # [-] of the height that the centre of mass should have: lower is no crouch but a fall
+LOW: Final = 0.75  # [-] of the height that the centre of mass should have: lower is no bent knee but a fall
 FAR_M: Final = 0.6  # [m] beyond the reach of one step, whose capture point cannot be caught any more
-_SENTENCES: Final = {"low": "sank", "balance": "lost its balance", "unstable": "came apart"}
+LEAN_RAD: Final = radians(50.0)  # between the trunk and that of the clip: more is doubled over
+RESTING_M: Final = 0.2  # [m] parts that the clip has lower than this may touch the ground
+_SENTENCES: Final = {
+    "low": "sank",
+    "lean": "doubled over",
+    "balance": "lost its balance",
+    "unstable": "came apart",
+}
 ENDS: Final = ("left_ankle", "right_ankle", "left_wrist", "right_wrist")
 
 
@@ -20,7 +32,7 @@ class Fall:
     """When and how a figure fell."""
 
     time_s: float
-    cause: str  # "low": too low to stand; "balance": beyond recovery; "unstable"; or the part that hit the ground
+    cause: str  # "low", "lean", "balance" (beyond recovery), "unstable"; or the part that hit the ground
 
     def __str__(self) -> str:
         what = _SENTENCES.get(self.cause, f"fell on its {self.cause}")
@@ -28,9 +40,16 @@ class Fall:
 
 
 def detect_fall(
-    simulator: Simulator, state: State, height_m: float, wanted_m: float, capture_error_m: float = 0.0
+    simulator: Simulator,
+    state: State,
+    height_m: float,
+    wanted_m: float,
+    capture_error_m: float = 0.0,
+    *,
+    lean_rad: float = 0.0,
+    may_rest: Callable[[int], bool] | None = None,
 ) -> Fall | None:
-    """Tell whether a figure falls: something other than a foot or a hand bears it, or nothing can save it.
+    """Tell whether a figure falls: it is bent over, too low, on something other than a foot, or nothing can save it.
 
     Args:
         simulator: after a step.
@@ -38,24 +57,49 @@ def detect_fall(
         height_m: of the centre of mass above the ground [m].
         wanted_m: height that it should have [m].
         capture_error_m: how far its capture point is from where it should be [m].
+        lean_rad: how far its trunk leans from where it should be [rad].
+        may_rest: tells of a joint if its part may lie on the ground, as in a clip of somebody who kneels.
     """
-    if capture_error_m > FAR_M:
-        return Fall(state.time_s, "balance")
+    if lean_rad > LEAN_RAD:
+        return Fall(state.time_s, "lean")
     if height_m < LOW * wanted_m:
         return Fall(state.time_s, "low")
-    hit = body_part_down(simulator)
-    return None if hit is None else Fall(state.time_s, hit)
+    hit = body_part_down(simulator, may_rest)
+    if hit is not None:
+        return Fall(state.time_s, hit)
+    return Fall(state.time_s, "balance") if capture_error_m > FAR_M else None
 
 
-def body_part_down(simulator: Simulator) -> str | None:
-    """Name of a part that bears on the ground and is neither foot nor hand."""
+def trunk(skeleton: Skeleton, joints: FloatArray) -> FloatArray:
+    """Direction ``(3,)`` from the hips to the neck, for joints ``(J, 3)`` [m]."""
+    left, right, top = _trunk_joints(skeleton)
+    way = joints[top] - 0.5 * (joints[left] + joints[right])
+    return way / max(float(np.linalg.norm(way)), 1e-9)
+
+
+def lean(skeleton: Skeleton, joints: FloatArray, wanted: FloatArray) -> float:
+    """Angle [rad] between the trunks of two poses, joints ``(J, 3)`` [m] each."""
+    return acos(float(np.clip(trunk(skeleton, joints) @ trunk(skeleton, wanted), -1.0, 1.0)))
+
+
+@lru_cache(maxsize=64)
+def _trunk_joints(skeleton: Skeleton) -> tuple[int, int, int]:
+    """Both hips, and the neck or the highest part of the trunk that there is."""
+    roles = role_map(skeleton)
+    top = next((roles[role] for role in ("neck", "spine3", "head", "spine2") if role in roles), 0)
+    return roles.get("left_hip") or 0, roles.get("right_hip") or 0, top
+
+
+def body_part_down(simulator: Simulator, may_rest: Callable[[int], bool] | None = None) -> str | None:
+    """Name of a part that bears on the ground and is neither foot nor hand, nor one that may."""
     contacts = simulator.contacts
     if contacts is None:
         return None
     limbs = _ends_of_limbs(simulator.body.skeleton)
     for joint, impulse in zip(contacts.joints, contacts.impulses, strict=True):
-        if float(impulse @ impulse) > 0.0 and int(joint) not in limbs:
-            return simulator.body.skeleton.names[int(joint)]
+        j = int(joint)
+        if float(impulse @ impulse) > 0.0 and j not in limbs and not (may_rest is not None and may_rest(j)):
+            return simulator.body.skeleton.names[j]
     return None
 
 

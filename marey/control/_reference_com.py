@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import FloatArray
 from marey.control._features_support import convex_hull, hull_distances
 from marey.control._reference import Reference
 from marey.dynamics import GRAVITY
-from marey.motion import runs
 
 MARGIN_M: Final = 0.03  # [m] pressure is planned no nearer than this to the edge of the soles
 LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced
+LEAST_GRAVITY: Final = 1.0  # [m/s²]
 LEAST_PULL: Final = 0.2  # [-] of gravity: in flight nothing is carried
 SMOOTH_S: Final = 0.05  # [s] over which the change of a clip's angular momentum is smoothed
 LEVEL: Final = [0, 2]  # the axes of the ground
@@ -39,16 +39,22 @@ class Sway:
         return (self.com[i] + self.velocity[i] / self.frequency)[LEVEL]
 
 
-def bearable_sway(reference: Reference, mass_kg: float) -> Sway:
+def bearable_sway(reference: Reference, mass_kg: float, gravity: float = GRAVITY) -> Sway:
     r"""Nearest path of the centre of mass whose pressure stays within the soles.
 
     The pivot of the clip, :math:`p = c - \ddot c/\omega^2`, is moved so that the pressure is in the hull of the soles
     that bear; then :math:`c - \ddot c/\omega^2 = p` is solved for the path between ends that stay as they are. Without
     feet on the ground the path of the clip is kept.
+
+    Args:
+        reference: the clip.
+        mass_kg: of the body.
+        gravity: [m/s²]; where there is next to none, as much as would still hold somebody down.
     """
+    gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
     lift = _second(com[:, 1], dt)
-    stiffness = np.maximum(GRAVITY + lift, LEAST_PULL * GRAVITY) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
+    stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
     level = com[:, LEVEL]
     pivot = level - _second(level, dt) / stiffness[:, None]
     shift = _momentum_shift(reference.momenta, mass_kg * stiffness * com[:, 1], dt)
@@ -57,7 +63,7 @@ def bearable_sway(reference: Reference, mass_kg: float) -> Sway:
         pivot[i] = nearest_inside(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
     path = np.array(com)
     path[:, LEVEL] = _pendulum_path(pivot, level, stiffness * dt**2)
-    frequency = float(np.sqrt(GRAVITY / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
+    frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
     return Sway(path, _rates(path, dt), pivot, shift, stiffness, frequency)
 
 
@@ -121,22 +127,3 @@ def _pendulum_path(pivot: FloatArray, level: FloatArray, steps: FloatArray) -> F
 def _rates(path: FloatArray, dt: float) -> FloatArray:
     steps: FloatArray = np.diff(path, axis=0) / dt
     return np.concatenate([steps, steps[-1:]])
-
-
-def time_to_landing(down: BoolArray) -> FloatArray:
-    """Frames until each foot lands ``(F, 2)``; zero while it is down or never lands."""
-    left = np.zeros(down.shape)
-    for side in range(2):
-        for start, stop in runs(~down[:, side]):
-            if stop < len(down):
-                left[start:stop, side] = np.arange(stop - start, 0, -1)
-    return left
-
-
-def swing_times(down: BoolArray) -> FloatArray:
-    """Frames of the whole swing that each foot is in ``(F, 2)``; zero while it is down."""
-    whole = np.zeros(down.shape)
-    for side in range(2):
-        for start, stop in runs(~down[:, side]):
-            whole[start:stop, side] = stop - start
-    return whole

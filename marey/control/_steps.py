@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ LEAST_SWING_S: Final = 0.1  # [s] that a foot is in the air before it may land
 SINK_M_S: Final = 0.4  # [m/s] with which a foot that is late looks for the ground
 DIG_M: Final = 0.004  # [m] that a foot aims below the floor, so as not to be late
 TILT_M: Final = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
+HUMP_M: Final = 0.06  # [m] that a foot is lifted in a step of its own
 EDGES: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 
 
@@ -41,7 +42,7 @@ class Foot:
     lifted: FloatArray = field(default_factory=lambda: np.zeros(3))  # [m] from the clip when it was lifted
     begun: int = 0  # step in which it was lifted
     due: int = 0  # step in which it shall land, or should have landed
-    hump_m: float = 0.0  # [m] by which a step of its own is lifted
+    is_own: bool = False  # whether it takes, or took, a step that the clip does not have
     sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
 
     @property
@@ -85,6 +86,11 @@ class Steps:
                 self._land(step, side, points[side], gaps[side])
         self.offset = self._mean_offset(self._frame(step), pivot)
 
+    def go_on_from(self, other: Steps) -> None:
+        """Have the feet of another figure that does the same."""
+        left, right = other.feet
+        self.feet, self.offset = (replace(left), replace(right)), np.array(other.offset)
+
     def _frame(self, step: int) -> int:
         return min(step, len(self.schedule) - 1)
 
@@ -100,7 +106,12 @@ class Steps:
         self._hold(foot, HEEL if heel <= ball else BALL, places)
         there = self.reference.corners[i, side, EDGES[foot.edge]].mean(axis=0)
         foot.offset = (foot.anchor - there)[LEVEL]
-        foot.sunk_m, foot.hump_m = 0.0, 0.0
+        foot.sunk_m = 0.0
+
+    def step_out(self, step: int, side: int, points: FloatArray, seconds: float) -> None:
+        """Begin a step that the clip does not have, to land in so many seconds; ``points (2, 5, 3)`` [m]."""
+        self._lift(step, side, points[side], step + max(1, round(seconds / self.reference.dt)))
+        self.feet[side].is_own = True
 
     def _hold(self, foot: Foot, edge: int, places: FloatArray) -> None:
         foot.edge, foot.anchor = edge, self.floor.under(places[EDGES[edge]].mean(axis=0))
@@ -115,10 +126,13 @@ class Steps:
         foot, other = self.feet[side], self.feet[1 - side]
         self._slip(foot, places)
         wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
-        if wanted == AIR and (other.is_down or not self.schedule.phases[self._frame(step)].any()):
+        foot.is_own = foot.is_own and wanted == AIR
+        if wanted == AIR and not foot.is_own and (other.is_down or not self.schedule.phases[self._frame(step)].any()):
             self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
         elif float(gaps.min()) > LOST_M:
             self._lift(step, side, places, step)
+        elif wanted == AIR:
+            foot.phase = FLAT if foot.is_own else foot.phase
         elif wanted == BALL and float(gaps[2:4].max()) < TILT_M and foot.edge != BALL:
             self._hold(foot, BALL, places)
             foot.phase = BALL
@@ -127,7 +141,7 @@ class Steps:
 
     def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
         foot, i = self.feet[side], self._frame(step)
-        foot.phase, foot.begun, foot.due = AIR, step, due
+        foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
         foot.lifted = places[:4].mean(axis=0) - self.placed(i, side)
         foot.sunk_m = 0.0
 
@@ -158,12 +172,13 @@ class Steps:
         whole = max(foot.due - foot.begun, 1)
         x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
         part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
-        there = np.array([landing[0], -DIG_M, landing[1]])
+        down = float(self.reference.soles[self._frame(step), side, 1]) if foot.is_own else 0.0
+        there = np.array([landing[0], -DIG_M - down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
-        if foot.hump_m > 0.0:
-            offset[1] += foot.hump_m * 16.0 * (x * (1.0 - x)) ** 2
-            velocity[1] += foot.hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        if foot.is_own and down < HUMP_M:
+            offset[1] += HUMP_M * 16.0 * (x * (1.0 - x)) ** 2
+            velocity[1] += HUMP_M * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
         if step >= foot.due:
             foot.sunk_m += SINK_M_S * dt
             velocity[1] -= SINK_M_S

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
 from marey.control._controller import Controller
-from marey.control._fall import Fall, detect_fall
+from marey.control._fall import RESTING_M, Fall, detect_fall, lean
 from marey.control._reference import SIDES, Reference, make_reference, prepared_clip, sampled_clip, soles_of
 from marey.control._reference_com import bearable_sway
 from marey.control._reference_stand import balance_moves
 from marey.control._steps import Steps
 from marey.control._steps_floor import Floor
+from marey.control._steps_recovery import recover
 from marey.control._steps_schedule import FLAT, make_schedule
 from marey.control._tasks import ControlTask, Drive, RowsTask
 from marey.control._track_feet import foot_rows
@@ -29,6 +30,7 @@ from marey.control._track_laws import (
     root_rows,
 )
 from marey.dynamics import Body
+from marey.kinematics import JointLimits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
@@ -73,6 +75,10 @@ class Tracker:
         weights: how much each part of the clip counts.
         tasks: more tasks for the controller, on top of the clip.
         controller: by default one of its own for the simulator.
+        reference: the clip as made ready for another simulator with the same model, in place of ``dt``.
+
+    Raises:
+        InputError: the clip is too short, has other joints, or the reference is of another model.
     """
 
     def __init__(
@@ -84,12 +90,13 @@ class Tracker:
         weights: TrackWeights | None = None,
         tasks: Iterable[ControlTask | Drive] = (),
         controller: Controller | None = None,
+        reference: Reference | None = None,
     ) -> None:
         self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
-        self.reference = make_reference(motion, simulator, dt)
+        self.reference = make_reference(motion, simulator, dt) if reference is None else _fitting(reference, simulator)
         self.controller = Controller(simulator) if controller is None else controller
         r = self.reference
-        self._sway = bearable_sway(r, simulator.body.mass_kg)
+        self._sway = bearable_sway(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
         self._soles = soles_of(simulator.body.skeleton)
         self.steps = Steps(r, make_schedule(r.corners, r.down), self._soles, Floor.of(simulator))
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
@@ -101,9 +108,16 @@ class Tracker:
         self.fall: Fall | None = None
         velocity = np.array(self.reference.velocities[0])
         velocity[3:6] += self._sway.velocity[0] - self._first_com_velocity()
-        self.simulator.reset(self.reference.motion[0], velocity=velocity)
+        first = self.reference.motion[0]
+        rise = np.array([0.0, self.steps.floor.height(self.reference.com[0, [0, 2]]), 0.0])
+        self.simulator.reset(replace(first, root_position=first.root_position + rise), velocity=velocity)
         self.controller.reset()
         self.steps.begin(self._points())
+
+    def go_on_from(self, other: Tracker) -> None:
+        """Be where another tracker of the same clip is, whose simulator was in the same state."""
+        self.frame, self.fall = other.frame, other.fall
+        self.steps.go_on_from(other.steps)
 
     def _first_com_velocity(self) -> FloatArray:
         return (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
@@ -133,13 +147,25 @@ class Tracker:
         pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
         self.steps.update(self.frame, self._points(), pivot)
         at = self._instant()
+        if self.weights.step > 0.0:
+            recover(at)
         self.controller.stance = self._stance(at)
         state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
-        wanted = float(at.wanted_com()[1])
-        away = float(np.linalg.norm(at.capture_error()))
-        self.fall = detect_fall(self.simulator, state, float(at.here.com[1]), wanted, away)
+        self.fall = self._fallen(at, state)
         self.frame += 1
         return state
+
+    def _fallen(self, at: Instant, state: State) -> Fall | None:
+        wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
+        return detect_fall(
+            self.simulator,
+            state,
+            float(com[1]) - self.steps.floor.height(com[[0, 2]]),
+            float(self._sway.com[at.frame, 1]),
+            float(np.linalg.norm(at.capture_error())),
+            lean_rad=lean(self.simulator.body.skeleton, at.here.joints, wanted),
+            may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
+        )
 
     def _points(self) -> FloatArray:
         here = self.simulator.mechanics()
@@ -171,46 +197,28 @@ class Tracker:
         return Instant(self.simulator, here, velocity, *clip, points, self.weights)
 
 
-def track(
-    motion: Motion,
-    *,
-    model: PoseModel | int | None = MODES,
-    body: Body | None = None,
-    pushes: Iterable[Push] = (),
-    dt: float = DT_S,
-    seconds: float | None = None,
-    weights: TrackWeights | None = None,
-    ground: Ground | None = None,
-    simulator: Simulator | None = None,
-) -> Motion:
+class TrackOptions(TypedDict, total=False):
+    """What :func:`track` and :func:`track_result` can be told; see there."""
+
+    model: PoseModel | int | None
+    body: Body | None
+    pushes: Iterable[Push]
+    dt: float
+    seconds: float | None
+    weights: TrackWeights | None
+    ground: Ground | None
+    limits: JointLimits | None
+    simulator: Simulator | None
+    tasks: Iterable[ControlTask | Drive]
+    on_step: Callable[[Simulator], None] | None
+
+
+def track(motion: Motion, **options: Unpack[TrackOptions]) -> Motion:
     """What a clip becomes when a figure with mass and muscles does it, and is pushed; see :func:`track_result`."""
-    return track_result(
-        motion,
-        model=model,
-        body=body,
-        pushes=pushes,
-        dt=dt,
-        seconds=seconds,
-        weights=weights,
-        ground=ground,
-        simulator=simulator,
-    ).motion
+    return track_result(motion, **options).motion
 
 
-def track_result(
-    motion: Motion,
-    *,
-    model: PoseModel | int | None = MODES,
-    body: Body | None = None,
-    pushes: Iterable[Push] = (),
-    dt: float = DT_S,
-    seconds: float | None = None,
-    weights: TrackWeights | None = None,
-    ground: Ground | None = None,
-    simulator: Simulator | None = None,
-    tasks: Iterable[ControlTask | Drive] = (),
-    on_step: Callable[[Simulator], None] | None = None,
-) -> TrackResult:
+def track_result(motion: Motion, **options: Unpack[TrackOptions]) -> TrackResult:
     """Let a simulated figure follow a clip with forces from inside alone, and tell how near it came.
 
     Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
@@ -227,18 +235,21 @@ def track_result(
         seconds: how long; by default as long as the clip. After its end the last pose is held.
         weights: how much each part counts.
         ground: by default level, with the friction of shoes.
-        simulator: one of your own, in place of ``model``, ``body`` and ``ground``.
+        limits: of the joints; by default none.
+        simulator: one of your own, in place of ``model``, ``body``, ``ground`` and ``limits``.
         tasks: more tasks for the controller.
         on_step: called after each step.
 
     Raises:
         InputError: the clip is too short, or a push, a time or the skeleton makes no sense.
     """
+    dt, simulator, seconds = options.get("dt", DT_S), options.get("simulator"), options.get("seconds")
     if simulator is None:
-        simulator = figure_of(motion, model, body=body, ground=ground, dt=dt)
-    tracker = Tracker(simulator, motion, dt=dt, weights=weights, tasks=tasks)
+        held = (options.get("body"), options.get("ground"), options.get("limits"))
+        simulator = figure_of(motion, options.get("model", MODES), body=held[0], ground=held[1], limits=held[2], dt=dt)
+    tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
     count = len(tracker.reference) - 1 if seconds is None else ceil(_positive(seconds) / dt - 1e-9)
-    return run_tracker(tracker, count, tuple(pushes), on_step)
+    return run_tracker(tracker, count, tuple(options.get("pushes", ())), options.get("on_step"))
 
 
 def run_tracker(
@@ -273,9 +284,10 @@ def figure_of(
     *,
     body: Body | None = None,
     ground: Ground | None = None,
+    limits: JointLimits | None = None,
     dt: float = DT_S,
 ) -> Simulator:
-    """A figure that can do what a clip shows, on a ground."""
+    """A figure that can do what a clip shows, on a ground; see :func:`track_result`."""
     body = Body.from_motion(motion) if body is None else body
     if isinstance(model, int):
         if model < 1:
@@ -284,7 +296,15 @@ def figure_of(
         fitted = PGA(n_components=model, weights="lever").fit(clips)
         model = fitted.truncated(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
-    return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground)
+    return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
+
+
+def _fitting(reference: Reference, simulator: Simulator) -> Reference:
+    """The reference, if it is in a simulator's coordinates."""
+    names = reference.motion.skeleton.names
+    if names != simulator.body.skeleton.names or reference.velocities.shape[1] != simulator.num_dof:
+        raise InputError("the reference is of another body or model", "Make one for this simulator: leave it out")
+    return reference
 
 
 def _positive(seconds: float) -> float:

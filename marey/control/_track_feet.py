@@ -12,6 +12,7 @@ from marey.control._features_support import convex_hull
 from marey.control._reference import SIDES
 from marey.control._reference_com import LEVEL, nearest_inside
 from marey.control._steps import EDGES
+from marey.control._steps_recovery import capturing_offset
 from marey.control._steps_schedule import FLAT
 from marey.control._tasks import RowsTask
 from marey.control._track_laws import EDGE_M, Instant, pulled
@@ -90,6 +91,8 @@ def _tilted(normal: FloatArray, turn: SO3) -> SO3:
 def landing_offset(at: Instant, side: int) -> FloatArray:
     """How far from the clip ``(2,)`` [m] a foot shall land: as the other one stands, and by what balance needs."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
+    if foot.is_own:
+        return _kept_apart(at, side, capturing_offset(at, side))
     base = other.offset if other.is_down else at.steps.offset
     left_s = max(foot.due - at.step, 0) * at.dt
     more = at.weights.step * foreseen_error(at, 1 - side, left_s)

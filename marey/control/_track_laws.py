@@ -87,10 +87,13 @@ class Instant:
         """Velocity ``(3,)`` [m/s] of the centre of mass."""
         return self.here.com_jacobian @ self.velocity
 
+    def capture_point(self) -> FloatArray:
+        """Where ``(2,)`` [m] a stop would need support."""
+        return (self.here.com + self.com_velocity() / self.sway.frequency)[LEVEL]
+
     def capture_error(self) -> FloatArray:
         """How far ``(2,)`` [m] the capture point is from where it should be."""
-        point = (self.here.com + self.com_velocity() / self.sway.frequency)[LEVEL]
-        return point - self.sway.capture(self.frame) - self.steps.offset
+        return self.capture_point() - self.sway.capture(self.frame) - self.steps.offset
 
     def pivot(self) -> FloatArray:
         """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
