@@ -61,8 +61,8 @@ class Implicit:
         momenta = body.masses[:, None] * v
         momenta[body.bones.arrays.nodes] = 0.0  # bones keep those of the nodes they carry
         unknowns = body.bones.start(v)
-        size = self._size(body, h, load, muscle)
-        new, count, residual = self._passes(body, h, momenta + h * (forces + load) + muscle, unknowns, size)
+        drive = momenta + h * load + muscle
+        new, count, residual = self._passes(body, h, drive + h * forces, unknowns, drive)
         self._settle(body, h, load, muscle, new)
         return Solution(body.bones.carry(h, unknowns, x, new), new, count, residual)
 
@@ -87,17 +87,12 @@ class Implicit:
             scatter(s.muscles, h * self.point_forces, out)
         return out
 
-    def _size(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray) -> float:
-        """Size of what drives the step, in the norm of masses: residuals are held against it."""
-        drive = body.masses[:, None] * body.velocities + h * load + muscle
-        return float(np.sqrt(np.sum(drive**2 / body.masses[:, None])))
-
     def _passes(
-        self, body: SoftBody, h: float, rhs: FloatArray, unknowns: FloatArray, size: float
+        self, body: SoftBody, h: float, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
     ) -> tuple[FloatArray, int, float]:
         ground = body.ground
         if ground is None:
-            return self._once(body, rhs, unknowns, size)
+            return self._once(body, rhs, unknowns, drive)
         from marey.muscle._contact_kernels import settle_contacts, start_contacts
 
         x, v = body.positions, body.velocities
@@ -106,7 +101,7 @@ class Implicit:
         new, total, residual = v, 0, 0.0
         for _ in range(MAX_CONTACT_PASSES):
             push = self._touch(body, h, ground, new, base)
-            new, count, residual = self._once(body, rhs + push, unknowns, size)
+            new, count, residual = self._once(body, rhs + push, unknowns, drive)
             total += count
             if settle_contacts(x, new, h, ground, self.active, self.loads) == 0:
                 break
@@ -124,24 +119,31 @@ class Implicit:
         return h * forces
 
     def _once(
-        self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, size: float
+        self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
     ) -> tuple[FloatArray, int, float]:
-        from marey.muscle._solver_kernels import contract, expand
+        from marey.muscle._solver_kernels import expand
 
         s = self.system
-        right = np.empty_like(unknowns)
-        contract(s.carriers, s.bones, rhs, right)
-        body.bones.push(rhs, right)
+        right = self._reduced(body, rhs)
         if body.settings.solver == "direct":
             count, residual = solve_direct(s, right, unknowns)
         else:
-            count, residual = self._gradients(body, right, unknowns, size, body.tolerance)
+            count, residual = self._gradients(body, right, unknowns, self._reduced(body, drive), body.tolerance)
         new = np.empty_like(rhs)
         expand(s.bones, unknowns, new)
         return new, count, residual
 
+    def _reduced(self, body: SoftBody, impulse: FloatArray) -> FloatArray:
+        """What an impulse on nodes (V, 3) does to the unknowns (V + R, 3)."""
+        from marey.muscle._solver_kernels import contract
+
+        out = np.empty((len(impulse) + body.bones.num_rows, 3))
+        contract(self.system.carriers, self.system.bones, impulse, out)
+        body.bones.push(impulse, out)
+        return out
+
     def _gradients(
-        self, body: SoftBody, right: FloatArray, unknowns: FloatArray, size: float, tolerance: float
+        self, body: SoftBody, right: FloatArray, unknowns: FloatArray, drive: FloatArray, tolerance: float
     ) -> tuple[int, float]:
         from marey.muscle._solver_coarse_kernels import coarse_matrix, invert_coarse, place_regions
         from marey.muscle._solver_kernels import conjugate_gradients, invert_diagonal
@@ -152,7 +154,7 @@ class Implicit:
         coarse_matrix(s)
         body.bones.join(s.coarse)
         invert_coarse(s.coarse.inverse)
-        return conjugate_gradients(s, right, size, unknowns, self.scratch, tolerance, 50 + 10 * len(unknowns))
+        return conjugate_gradients(s, right, drive, unknowns, self.scratch, tolerance, 50 + 10 * len(unknowns))
 
     def linearise(self, body: SoftBody, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> None:
         """Fill the system at positions x and velocities v."""
@@ -160,12 +162,12 @@ class Implicit:
         self._scale(body, h)
         self._muscles(x, v, h, alphas)
 
-    def correction(self, body: SoftBody, rhs: FloatArray, goal: float) -> tuple[FloatArray, int]:
-        """Change of velocities (V, 3) for an impulse (V, 3), solved to a residual of ``goal``; iterations."""
+    def correction(self, body: SoftBody, rhs: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
+        """Change of velocities (V, 3) for an impulse (V, 3), the residual cut to a share of it; iterations."""
         out = np.zeros_like(rhs)
         if body.settings.solver == "direct":
             return out, solve_direct(self.system, rhs, out)[0]
-        return out, self._gradients(body, rhs, out, goal, 1.0)[0]
+        return out, self._gradients(body, rhs, out, rhs, tolerance)[0]
 
     def stiffness_times(self, body: SoftBody, x: FloatArray, v: FloatArray) -> FloatArray:
         """The stiffness at x times v (V, 3) [N/s]."""

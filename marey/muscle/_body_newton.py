@@ -47,7 +47,7 @@ class Newton:
             if left <= NEWTON_TOLERANCE * size:
                 break
             self.implicit.linearise(body, body.positions + h * new, new, h, alphas)
-            step, count = self.implicit.correction(body, residual, FORCING * left)
+            step, count = self.implicit.correction(body, residual, FORCING)
             total += count
             new, residual = problem.search(new, step, residual)
         return Solution(body.positions + h * new, new, total, problem.norm(residual) / size)

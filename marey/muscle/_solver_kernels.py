@@ -160,13 +160,16 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 @kernel
 def conjugate_gradients(
-    s: System, rhs: FloatArray, scale: float, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
+    s: System, rhs: FloatArray, drive: FloatArray, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
 ) -> tuple[int, float]:
-    """Solve for u (V + R, 3) in place, from what it holds; iterations and the residual over ``scale``.
+    """Solve for u (V + R, 3) in place, from what it holds; iterations and the residual over the size of ``drive``.
 
-    Norms are those of the preconditioner; ``scratch`` is (4, V + R, 3).
+    Norms are those of the preconditioner, about that of the energy of the error; ``scratch`` is (4, V + R, 3). The drive
+    is what moves the body without its own elastic forces: these may cancel it, and nothing is then left to solve.
     """
     r, z, p, q = scratch[0], scratch[1], scratch[2], scratch[3]
+    precondition(s, drive, z)
+    scale = sqrt(max(dot(drive, z), 0.0))
     apply(s, u, q)
     r[:] = rhs - q
     precondition(s, r, z)
