@@ -21,7 +21,7 @@ from marey.muscle._assembly import (
 from marey.muscle._mesh import IndexArray, TetMesh
 
 MAX_POISSON: Final = 0.4999  # linear cells lock beyond
-CELL_POISSON: Final = 0.4  # what a neo-Hookean cell holds by itself; its nodes hold the rest of the volume
+CELL_POISSON: Final = 0.3  # what a neo-Hookean cell holds by itself; its nodes hold the rest of the volume, so that beams bend
 POISSONS: Final = {"neo-hookean": 0.49, "corotational": 0.45}
 NUMBERS: Final = {"corotational": 0, "neo-hookean": 1}
 
