@@ -19,6 +19,7 @@ from marey.cli import (
     _info,
     _library,
     _limits,
+    _muscle,
     _optimize,
     _physics,
     _pictures,
@@ -73,6 +74,7 @@ app.command("optimize")(_optimize.optimize)
 app.command("walk")(_walk.walk)
 app.command("synth")(_synth.synth)
 app.command("simulate")(_simulate.simulate)
+app.command("muscle")(_muscle.muscle)
 app.add_typer(_library.app, name="library")
 app.add_typer(_graph.app, name="graph")
 app.command("strip")(_pictures.strip)

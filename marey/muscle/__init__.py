@@ -9,6 +9,8 @@ from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
 from marey.muscle._control_soft import SoftSystem
 from marey.muscle._embedding import Embedding
+from marey.muscle._film import Film
+from marey.muscle._film_files import FILM_FILE_SUFFIXES as FILM_SUFFIXES
 from marey.muscle._hill import HillCurves, follow_excitation
 from marey.muscle._human import MuscleTrack, activate
 from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
@@ -21,11 +23,13 @@ from marey.muscle._optimise_result import ControlResult
 from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
 from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Profile, Programme, Wave
 from marey.muscle._programmes_files import load_programmes, programme_from
+from marey.muscle._scene import Scene, scene, scene_names
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._spline_tuning import critical_gains, settle_count
 from marey.muscle._springs import Lattice
 
 __all__ = [
+    "FILM_SUFFIXES",
     "ActivationSpline",
     "Blocks",
     "Bone",
@@ -35,6 +39,7 @@ __all__ = [
     "ControlResult",
     "Cosine",
     "Embedding",
+    "Film",
     "Function",
     "Goal",
     "Gradient",
@@ -52,6 +57,7 @@ __all__ = [
     "Plan",
     "Profile",
     "Programme",
+    "Scene",
     "SoftBody",
     "SoftSystem",
     "StepReport",
@@ -72,6 +78,8 @@ __all__ = [
     "network",
     "particle",
     "programme_from",
+    "scene",
+    "scene_names",
     "settle_count",
     "simulate_controls",
     "solve_control",

@@ -1,0 +1,150 @@
+"""`marey muscle`: soft bodies moved by muscles, and the muscles of a clip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marey.cli._common import Json, RateHz, Unit, load_clip, print_json, progress_bar, remark
+from marey.cli._targets import check_target
+
+if TYPE_CHECKING:
+    from marey.muscle import Film, MuscleTrack, Scene
+
+CLIP_SUFFIXES = (".csv", ".png")
+
+
+def muscle(
+    scene: Annotated[
+        str | None,
+        typer.Argument(metavar="SCENE", help="Shipped scene, scene file (.toml), or a motion file: its muscles."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="File to write: .glb, .npz, .ply, .obj, .png, .gif, .mp4; .csv.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.01, max=600.0, help="How long; as the scene says.")] = None,
+    step_s: Annotated[float | None, typer.Option(min=1e-4, max=0.1, help="Length of a step and frame.")] = None,
+    activation: Annotated[
+        list[str] | None,
+        typer.Option("--activation", "-a", metavar="NAME=0.8", help="Hold a spline at this activation, 0 to 1."),
+    ] = None,
+    fps: Annotated[float | None, typer.Option(min=1.0, max=240.0, help="Frames a second that are written.")] = None,
+    width: Annotated[int | None, typer.Option(min=64, max=8192, help="Width of pictures [pixel].")] = None,
+    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
+    names: Annotated[bool, typer.Option("--list", help="List the shipped scenes.")] = False,
+    json: Json = False,
+    read_rate_hz: RateHz = None,
+    unit: Unit = None,
+) -> None:
+    """Play a scene of soft bodies that muscles move, or find the muscles that a clip needs.
+
+    A scene gives a film and its figures; the exit code is 1 if a check that the scene holds itself to fails. A motion
+    file gives the activations of the whole body (.csv, or .png for a strip).
+    """
+    if names:
+        _list_scenes(is_json=json)
+        return
+    if scene is None:
+        raise typer.BadParameter("give a SCENE, or --list.")
+    if _is_clip(scene):
+        _muscles_of_clip(load_clip(scene, rate_hz=read_rate_hz, unit=unit), scene, out, strip, is_json=json)
+        return
+    from marey.muscle import FILM_SUFFIXES
+
+    check_target(out, FILM_SUFFIXES)
+    check_target(strip, (".png",))
+    film = _played(scene, seconds, step_s, activation or [])
+    for target in (out, strip):
+        if target is not None:
+            written = film.save(target, fps=fps, width=width)
+            remark(f"wrote {written} ({film.num_frames} frames, {film.times[-1]:.2f} s)")
+    if json:
+        print_json({"scene": scene, "out": out, **_facts(film)})
+    else:
+        typer.echo(f"{film.name}  {_sentence(film)}")
+    if film.failed and seconds is None and not activation:
+        for sentence in film.failed:
+            remark(f"{scene}: {sentence}")
+        raise typer.Exit(1)
+
+
+def _played(name: str, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
+    from marey.muscle import scene
+
+    found: Scene = scene(name)
+    activations = _activations(given, [spline.name for spline in found.parts.splines])
+    with progress_bar(name) as tell:
+        return found.run(seconds, step_s, tell, activations)
+
+
+def _activations(given: list[str], known: list[str]) -> dict[str, float] | None:
+    values: dict[str, float] = {}
+    for text in given:
+        name, sign, number = text.rpartition("=")
+        try:
+            values[name] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not 0.0 <= values[name] <= 1.0:
+            raise typer.BadParameter(f"'{text}' is no activation; write NAME=0.8, from 0 to 1.")
+        if name not in known:
+            raise typer.BadParameter(f"there is no spline '{name}'; there are {', '.join(known)}.")
+    return values or None
+
+
+def _facts(film: Film) -> dict[str, Any]:
+    return {
+        "num_frames": film.num_frames,
+        "rate_hz": film.rate_hz,
+        "num_nodes": film.positions.shape[1],
+        "metrics": dict(film.metrics),
+        "report": dict(film.report),
+        "failed": list(film.failed),
+    }
+
+
+def _sentence(film: Film) -> str:
+    figures = "  ".join(f"{name} {value:.4g}" for name, value in film.metrics.items())
+    return f"{film.num_frames} frames  {film.positions.shape[1]} nodes  {figures}"
+
+
+def _is_clip(name: str) -> bool:
+    from marey.io import READABLE_SUFFIXES
+
+    return name == "-" or (Path(name).suffix.lower() in READABLE_SUFFIXES and Path(name).suffix.lower() != ".toml")
+
+
+def _muscles_of_clip(motion: Any, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:
+    """Activations of the whole body over a clip."""
+    from marey.muscle import activate, muscle_strip
+
+    check_target(out, CLIP_SUFFIXES)
+    check_target(strip, (".png",))
+    track: MuscleTrack = activate(motion)
+    for target in (out, strip):
+        if target is None:
+            continue
+        if Path(target).suffix.lower() == ".csv":
+            track.save(target)
+        else:
+            muscle_strip(track, target)
+        remark(f"wrote {target}")
+    busiest = dict(track.busiest())
+    if is_json:
+        facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
+        print_json({"file": name, "out": out, **facts, "given": track.given, "busiest": busiest})
+        return
+    shown = ", ".join(f"{muscle} {share:.2f}" for muscle, share in busiest.items())
+    typer.echo(f"{name}  {len(track.names)} muscles give {track.given:.0%} of the torque  busiest: {shown}")
+
+
+def _list_scenes(*, is_json: bool) -> None:
+    from marey.muscle import scene, scene_names
+
+    if is_json:
+        print_json({name: scene(name).title for name in scene_names()})
+        return
+    for name in scene_names():
+        typer.echo(f"{name:<12} {scene(name).title}")
