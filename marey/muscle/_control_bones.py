@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
-from marey.muscle._control_chart import JointForces
+from marey.muscle._control_chart import JointForces, Solver, factor
 from marey.muscle._control_pattern import FreeMatrix, StepPattern
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ def hinges_of(bones: BoundBones) -> Hinges:
 
 
 def mass_points(bones: BoundBones) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Points ``(E, 3)``, masses ``(E,)`` and bones ``(E,)`` that weigh as the bones' own masses: six for each."""
+    """Points ``(E, 3)``, masses ``(E,)`` and bones ``(E,)`` that weigh as the bones' own masses, then their ends.
+
+    Six points stand for the mass of a bone; its end weighs nothing.
+    """
     from marey.muscle._bones_state import _own_inertia  # pyright: ignore[reportPrivateUsage]  # same package
 
     points: list[FloatArray] = []
@@ -67,6 +70,8 @@ def mass_points(bones: BoundBones) -> tuple[FloatArray, FloatArray, IntArray]:
             points += _six(bone, _own_inertia(bone))
             masses += [bone.mass_kg / 6] * 6
             owners += [k] * 6
+    for k, bone in enumerate(bones.given.bones):
+        points, masses, owners = [*points, np.asarray(bone.end)], [*masses, 0.0], [*owners, k]
     return np.array(points).reshape(-1, 3), np.array(masses), np.array(owners, dtype=np.int64)
 
 
@@ -91,7 +96,9 @@ class BoneChart:
         self._rest = rest[self.carried]
         self._shape = rest.shape
         self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
-        self._matrix = FreeMatrix(pattern, np.concatenate([self.free, self.carried]), len(rest))
+        self._matrix = FreeMatrix(pattern, self.free, len(rest))
+        self._pairs = (pattern.rows, pattern.columns)
+        self._free_places, self._carried_places = _places(self.free, len(rest)), _places(self.carried, len(rest))
         self._last: tuple[bytes, FloatArray, FloatArray, FloatArray, FloatArray] | None = None
 
     def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
@@ -125,24 +132,17 @@ class BoneChart:
         torques = np.tensordot(self._posed(z)[1], each[self.carried], axes=([0, 1], [0, 1]))
         return np.concatenate([each[self.free].reshape(-1, *f.shape[1:]), torques])
 
-    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray, *, exact: bool) -> Any:
-        """Blocks of free nodes and of angles, with the centripetal part of the turn."""
-        from marey.muscle._control_scipy import sparse
+    def factor(
+        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
+    ) -> Solver:
+        """Solver for free nodes and angles: the angles border the matrix of the free nodes."""
+        from marey.muscle._control_segments_kernels import border_blocks
 
-        first, J = 3 * self.free.size, self._posed(z)[1].reshape(-1, self.num_angles)
+        J = self._posed(z)[1]
+        right, below, corner = border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
         curve = self._curvature(z, forces[self.carried])
-        curve = curve if exact else _raised(curve)
-        if self.size <= FreeMatrix.DENSE:
-            whole = self._matrix.dense(values)
-            found = np.zeros((self.size, self.size))
-            found[:first, :first] = whole[:first, :first]
-            found[:first, first:] = whole[:first, first:] @ J
-            found[first:, :first] = J.T @ whole[first:, :first]
-            found[first:, first:] = J.T @ whole[first:, first:] @ J + curve
-            return found
-        P = sparse.block_diag([sparse.eye_array(first), sparse.csr_array(J)], format="csr")
-        turn = sparse.block_diag([sparse.csr_array((first, first)), curve])
-        return sparse.csc_array(P.T @ (self._matrix.sparse(values) @ P) + turn)
+        corner += (curve if exact else _raised(curve)) + np.diag(joints.stiffness[3 * self.free.size :])
+        return bordered(factor(self._matrix.best(values)), right, below, corner)
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
         """Springs beyond the limits, dampers everywhere."""
@@ -189,6 +189,30 @@ class BoneChart:
             above = self.hinges.moves[self.hinges.bones[j], : j + 1]
             found[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces)
         return found + np.triu(found, 1).T
+
+
+def _places(nodes: IntArray, count: int) -> IntArray:
+    """Place of each of ``count`` points among ``nodes``; -1 where it is not there."""
+    found = np.full(count, -1, dtype=np.int64)
+    found[nodes] = np.arange(nodes.size)
+    return found
+
+
+def bordered(solve: Solver, right: FloatArray, below: FloatArray, corner: FloatArray) -> Solver:
+    """Solver with a matrix that has a few more rows and columns than one that can be solved."""
+    reach, back = solve(right, False), solve(np.ascontiguousarray(below.T), True)
+    schur = np.linalg.inv(corner - below @ reach)
+
+    def solved(b: FloatArray, transposed: bool) -> FloatArray:
+        n = right.shape[0]
+        inner = solve(b[:n], transposed)
+        if transposed:
+            outer = schur.T @ (b[n:] - right.T @ inner)
+            return np.concatenate([inner - back @ outer, outer])
+        outer = schur @ (b[n:] - below @ inner)
+        return np.concatenate([inner - reach @ outer, outer])
+
+    return solved
 
 
 def _raised(curve: FloatArray) -> FloatArray:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, IntArray
+from marey.base import ConvergenceError, FloatArray, IntArray
 from marey.muscle._control_pattern import FreeMatrix, StepPattern
+
+Solver = Callable[[FloatArray, bool], FloatArray]  # of one column or many, with a matrix or with its transpose
 
 
 class JointForces:
@@ -53,8 +56,10 @@ class Chart(Protocol):
         """Forces on coordinates ``(size, ...)`` of forces on points ``(3V, ...)``: the transpose of :meth:`lift`."""
         ...
 
-    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray, *, exact: bool) -> Any:
-        """Blocks of the pattern in coordinates, with the curvature of the chart times forces ``(V, 3)``.
+    def factor(
+        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
+    ) -> Solver:
+        """Solver with the blocks of the pattern in coordinates, the joints, and the chart's curvature times forces.
 
         Without ``exact`` the curvature has no negative eigenvalue.
         """
@@ -100,10 +105,26 @@ class NodeChart:
         """Forces on the free nodes."""
         return f.reshape(*self._shape, *f.shape[1:])[self.free].reshape(-1, *f.shape[1:])
 
-    def matrix(self, z: FloatArray, values: FloatArray, forces: FloatArray, *, exact: bool) -> Any:
-        """Blocks between free nodes."""
-        return self._matrix.best(values)
+    def factor(
+        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
+    ) -> Solver:
+        """Solver with the blocks between free nodes."""
+        return factor(self._matrix.best(values))
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
         """There are none."""
         return JointForces(self.size)
+
+
+def factor(matrix: Any) -> Solver:
+    """Solver with a matrix, dense or sparse by columns, or with its transpose; for one column or many."""
+    from marey.muscle._control_scipy import lu_factor, lu_solve, splu
+
+    if isinstance(matrix, np.ndarray):
+        found = lu_factor(matrix, overwrite_a=True, check_finite=False)
+        return lambda b, transposed: lu_solve(found, b, trans=int(transposed), check_finite=False)
+    try:
+        parts = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+    except RuntimeError as error:
+        raise ConvergenceError(f"the matrix of a step of the soft body is singular: {error}") from None
+    return lambda b, transposed: parts.solve(b, "T" if transposed else "N")

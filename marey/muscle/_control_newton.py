@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from marey.base import ConvergenceError, FloatArray
-from marey.muscle._control_chart import Chart
+from marey.muscle._control_chart import Chart, Solver
 
 SOLVED = 1e-11  # [-] of the forces in play: what is left over after a step
 GOOD_ENOUGH = 1e-8  # [-] where rounding ends the descent earlier
 MAX_NEWTON = 40
 SHORTEST = 2.0**-20  # [-] of a step downhill
 MUCH_LESS = 0.5  # [-] of what was left over before a Newton step
+AGAIN = 0.1  # [-] of what was left over, for another step with the same matrix
 STILL = 1.0  # [m/s²] forces are counted as in play from this acceleration on; a body at rest has only rounding
 
 _Moved = tuple[FloatArray, FloatArray, float]  # coordinates, what is left over, size of the forces in play
@@ -86,16 +87,11 @@ class NewtonStep:
         joints = chart.joints(z, self.before, self.system.dt)
         return chart.drop(z, rest) - joints.values, scale + STILL * float(np.linalg.norm(self.system.masses))
 
-    def factor(
-        self, z: FloatArray, blocks: FloatArray, *, exact: bool = True
-    ) -> Callable[[FloatArray, bool], FloatArray]:
+    def factor(self, z: FloatArray, blocks: FloatArray, *, exact: bool = True) -> Solver:
         """Solver with the derivative of the residual by the coordinates, or with its transpose."""
         chart = self.system.chart
         forces = self.unbalanced(z)[0].reshape(-1, 3) if chart.num_angles else np.zeros((0, 3))
-        found = chart.matrix(z, blocks, forces, exact=exact)
-        if chart.num_angles:
-            found = _with_diagonal(found, chart.joints(z, self.before, self.system.dt).stiffness)
-        return factor(found)
+        return chart.factor(z, blocks, forces, chart.joints(z, self.before, self.system.dt), exact=exact)
 
     def solve(self, t: int) -> FloatArray:
         """Coordinates at the end of the step.
@@ -124,12 +120,23 @@ class NewtonStep:
         return ahead if there <= here else self.before
 
     def _leap(self, z: FloatArray, rest: FloatArray) -> _Moved | None:
-        """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over."""
-        blocks = self.system.matrix(*self.ends(z), self.a, exact=True)
-        d = -self.factor(z, blocks, exact=True)(rest, False)
+        """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over.
+
+        The matrix serves on as long as each further step with it leaves a tenth over, or less.
+        """
+        solve = self.factor(z, self.system.matrix(*self.ends(z), self.a, exact=True), exact=True)
+        d = -solve(rest, False)
         left, scale = self.residual(z + d)
-        good = float(d @ rest) < 0.0 and np.linalg.norm(left) <= MUCH_LESS * np.linalg.norm(rest)
-        return (z + d, left, scale) if good else None
+        if float(d @ rest) >= 0.0 or not np.linalg.norm(left) <= MUCH_LESS * np.linalg.norm(rest):
+            return None
+        z = z + d
+        while np.linalg.norm(left) > SOLVED * scale:
+            further = z - solve(left, False)
+            new, new_scale = self.residual(further)
+            if not np.linalg.norm(new) <= AGAIN * np.linalg.norm(left):
+                break
+            z, left, scale = further, new, new_scale
+        return z, left, scale
 
     def _descend(self, z: FloatArray, rest: FloatArray) -> _Moved | None:
         """A step that goes downhill for sure, not so long that it climbs again."""
@@ -142,28 +149,6 @@ class NewtonStep:
                 return z + share * d, left, scale
             share *= 0.5
         return None
-
-
-def _with_diagonal(matrix: Any, values: FloatArray) -> Any:
-    from marey.muscle._control_scipy import sparse
-
-    if isinstance(matrix, np.ndarray):
-        return matrix + np.diag(values)
-    return sparse.csc_array(matrix + sparse.diags_array(values))
-
-
-def factor(matrix: Any) -> Callable[[FloatArray, bool], FloatArray]:
-    """Solver with a matrix, dense or sparse by columns, or with its transpose; for one column or many."""
-    from marey.muscle._control_scipy import lu_factor, lu_solve, splu
-
-    if isinstance(matrix, np.ndarray):
-        found = lu_factor(matrix, overwrite_a=True, check_finite=False)
-        return lambda b, transposed: lu_solve(found, b, trans=int(transposed), check_finite=False)
-    try:
-        parts = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
-    except RuntimeError as error:
-        raise ConvergenceError(f"the matrix of a step of the soft body is singular: {error}") from None
-    return lambda b, transposed: parts.solve(b, "T" if transposed else "N")
 
 
 class StepDerivative:

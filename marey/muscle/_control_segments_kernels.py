@@ -147,3 +147,37 @@ def add_rises(starts: IntArray, rises: FloatArray, stiffness: FloatArray, places
                     for j in range(3):
                         values[places[p], i, j] += stiffness[n] * rises[a, i] * rises[b, j]
                 p += 1
+
+
+@kernel
+def border_blocks(
+    values: FloatArray, rows: IntArray, columns: IntArray, free: IntArray, carried: IntArray, J: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Blocks between free nodes and angles, angles and free nodes, angles and angles.
+
+    ``free`` and ``carried`` ``(V,)`` are places of nodes among their like, or -1; J ``(C, 3, H)`` is the derivative of
+    carried points.
+    """
+    num, hinges = free.max() + 1, J.shape[2]
+    right, below = np.zeros((3 * num, hinges)), np.zeros((hinges, 3 * num))
+    corner = np.zeros((hinges, hinges))
+    for b in range(len(values)):
+        r, c = rows[b], columns[b]
+        if carried[c] >= 0 and free[r] >= 0:
+            for i in range(3):
+                for j in range(3):
+                    for h in range(hinges):
+                        right[3 * free[r] + i, h] += values[b, i, j] * J[carried[c], j, h]
+        elif carried[r] >= 0 and free[c] >= 0:
+            for i in range(3):
+                for j in range(3):
+                    for h in range(hinges):
+                        below[h, 3 * free[c] + j] += J[carried[r], i, h] * values[b, i, j]
+        elif carried[r] >= 0 and carried[c] >= 0:
+            for i in range(3):
+                for j in range(3):
+                    for g in range(hinges):
+                        share = J[carried[r], i, g] * values[b, i, j]
+                        for h in range(hinges):
+                            corner[g, h] += share * J[carried[c], j, h]
+    return right, below, corner

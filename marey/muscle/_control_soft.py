@@ -31,8 +31,8 @@ class SoftSystem:
 
     [Engell2012]_ §25.4, with an implicit step: Newton's method to rounding, so that the transposed solve with the same
     matrix gives the exact derivative. Every force is the slope of an energy, or a damper. The state is positions, then
-    velocities of all nodes; with rigid bones, points that stand for their own masses follow the nodes, and joint angles
-    end the state: ``q = (x, v, angles)``.
+    velocities of all nodes; with rigid bones, points that stand for their masses and their ends follow the nodes, and
+    joint angles end the state: ``q = (x, v, angles)``.
 
     Args:
         body: its nodes, material, pins, gravity and muscles are used; it is not moved.
@@ -114,6 +114,13 @@ class SoftSystem:
     def components(self, nodes: ArrayLike) -> IntArray:
         """Numbers of the position components ``(3 k,)`` of nodes in a state, for a goal."""
         return (3 * np.atleast_1d(np.asarray(nodes, dtype=np.int64))[:, None] + np.arange(3)).ravel()
+
+    def end_components(self, bone: str) -> IntArray:
+        """Numbers of the position components ``(3,)`` of the end of a bone in a state, for a goal."""
+        names: tuple[str, ...] = self.body.bones.names
+        if bone not in names:
+            raise UnknownNameError("bone", bone, "the body", names)
+        return self.components(self.num_points - len(names) + names.index(bone))
 
     def alphas(self, a: FloatArray) -> FloatArray:
         """Contraction of each segment of the controls of a step; dampers along edges come last."""
