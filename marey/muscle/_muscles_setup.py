@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, IntArray
 from marey.muscle._embedding import Embedding, is_flat, is_simplex
-from marey.muscle._regions import Flesh, Regions, edge_graph, is_thin, regions_of
+from marey.muscle._muscles_loads import Loads, affine_load, plain_load
+from marey.muscle._regions import Flesh, Regions, edge_graph, regions_of
 from marey.muscle._spline import HILL_CURVES, ActivationSpline
 from marey.muscle._transfer import mix_of
 
@@ -138,36 +139,30 @@ def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segmen
 
     count = len(bound.nodes)
     cells = (bound.starts, bound.nodes.ravel(), bound.weights.ravel())
-    starts, nodes, weights, turns = _operator(host, regions, cells)
+    load, s = _operator(host, bound, regions), segments
     mix = mix_of(host.transfer, regions.matrix(host.masses))
-    s, rest = segments, host.nodes[nodes]
-    centres = np.add.reduceat(weights[:, None] * rest, starts[:-1], axis=0)
-    arms = rest - np.repeat(centres, np.diff(starts), axis=0)
+    by_cells = np.array([int(host.transfer not in ("conservative", "virtual_work"))])
     arrays = MuscleArrays(
-        starts, nodes, weights, turns, *cells, s.pairs, s.rest, s.stiffness, s.damping, s.laws, s.hill, mix,
-        rest_arms=arms, offsets=bound(host.nodes) - centres, points=np.zeros((count, 3)),
-        velocities=np.zeros((count, 3)), centres=np.zeros((count, 3)), frames=np.tile(np.eye(3), (count, 1, 1)),
-        arms=np.zeros((len(nodes), 3)), inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)),
-        buffer=np.zeros((2, count, 3)),
+        load.starts, load.nodes, load.weights, load.shares, by_cells, load.turns, *cells,
+        s.pairs, s.rest, s.stiffness, s.damping, s.laws, s.hill, mix, load.arms, load.offsets,
+        points=np.zeros((count, 3)), velocities=np.zeros((count, 3)), levers=np.zeros((count, 3)),
+        frames=np.tile(np.eye(3), (count, 1, 1)), arms=np.zeros((len(load.nodes), 3)),
+        inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)), buffer=np.zeros((2, count, 3)),
     )  # fmt: skip
     refresh(arrays, host.nodes)
     return arrays
 
 
-def _operator(
-    host: Compiled, regions: Regions, cells: tuple[IntArray, IntArray, FloatArray]
-) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """Regions, weights and whether regions turn: of virtual work the cells, of conservative thin regions too."""
-    count = len(regions)
+def _operator(host: Compiled, bound: Embedding, regions: Regions) -> Loads:
+    """How each point's force goes to nodes, by the name of the transfer."""
+    cells = [(bound.nodes[i], bound.weights[i]) for i in range(len(bound.nodes))]
     if host.transfer == "virtual_work":
-        return *cells, np.zeros(count, dtype=np.int64)
+        return Loads.join([plain_load(*cell) for cell in cells])
     A = regions.matrix(host.masses)
+    shares = [(regions.of(i), A.data[A.indptr[i] : A.indptr[i + 1]]) for i in range(len(regions))]
     if host.transfer != "conservative":
-        return regions.starts, regions.nodes, np.asarray(A.data), np.zeros(count, dtype=np.int64)
-    turns = np.array([0 if is_thin(host.nodes[regions.of(i)]) else 1 for i in range(count)])
-    pick = [(regions.of(i), A.data[A.indptr[i] : A.indptr[i + 1]]) for i in range(count)]
-    width = cells[0][1]
-    for i in np.flatnonzero(turns == 0):
-        pick[i] = cells[1][i * width : (i + 1) * width], cells[2][i * width : (i + 1) * width]
-    joined = Regions.join([p[0] for p in pick], [p[1] for p in pick])
-    return joined.starts, joined.nodes, joined.paint, turns
+        return Loads.join([plain_load(*share) for share in shares])
+    points = bound(host.nodes)
+    return Loads.join(
+        [affine_load(*share, points[i], host.nodes) or plain_load(*cells[i]) for i, share in enumerate(shares)]
+    )

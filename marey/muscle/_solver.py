@@ -76,9 +76,10 @@ def no_muscles() -> MuscleArrays:
     starts, index, row = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
     points, empty = np.zeros((0, 3)), np.zeros((0, 0))
     return MuscleArrays(
-        starts=starts, nodes=index, weights=row, turns=index, cell_starts=starts, cell_nodes=index, cell_weights=row,
+        starts=starts, nodes=index, weights=row, shares=row,
+        cells_carry=np.zeros(1, dtype=np.int64), turns=index, cell_starts=starts, cell_nodes=index, cell_weights=row,
         segments=np.zeros((0, 2), dtype=np.int64), rest=row, stiffness=row, damping=row, laws=index,
         hill=np.zeros((0, 6)), mix=empty, rest_arms=points, offsets=points, points=points, velocities=points,
-        centres=points, frames=np.zeros((0, 3, 3)), arms=points,
+        levers=points, frames=np.zeros((0, 3, 3)), arms=points,
         inverses=np.zeros((0, 3, 3)), directions=points, buffer=np.zeros((2, 0, 3)),
     )  # fmt: skip

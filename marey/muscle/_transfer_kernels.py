@@ -1,19 +1,19 @@
 r"""Compiled activation splines: forces on the points of splines, and their way to the nodes of the body and back.
 
-A point has a region of nodes j with weights :math:`w_j`, :math:`\sum w_j = 1`. Where regions turn, the point is carried
-by the rigid motion that fits its region best: with the centre c, the arms at rest :math:`\bar r_j` and
-:math:`A = \sum w_j (x_j - c)\,\bar r_j^T`, the rotation R makes :math:`S = R^T A` symmetric, and
-:math:`p = c + R\,\bar q`. A force f at p goes to the nodes as
+A point is carried by its region of nodes j: :math:`p = \sum \lambda_j x_j`, :math:`\sum \lambda_j = 1`, with weights
+that follow every affine motion of the region. A force f at p goes to the nodes as :math:`F_j = \lambda_j f`, which
+keeps force and torque, and is the exact transpose of dp/dx, so that springs along a spline have an energy.
 
-.. math:: F_j = w_j\,(f + \omega\times R\,\bar r_j),\quad
-          \omega = R\,(\mathrm{tr} S\,1 - S)^{-1} R^T\,((p - c)\times f).
+Where a region is too thin to reach the point by its own stretch, the rest :math:`\bar q` of the way turns with it. With
+shares :math:`w_j` of its mass, arms at rest :math:`\bar r_j` and :math:`A = \sum w_j x_j\,\bar r_j^T`, a rotation
+R makes :math:`S = R^T A` symmetric, :math:`p = \sum \lambda_j x_j + R\,\bar q`, and
 
-This is the exact transpose of dp/dx, so springs along a spline have an energy, and it keeps force and torque. In the
-rest shape it is the load of least :math:`\sum \|F_j\|^2/m_j` that does ([Engell2012]_ §20.4, repaired). With points
-:math:`p = W x` instead, regions that overlap push the wrong way, and a body shakes itself to pieces.
+.. math:: F_j = \lambda_j f + w_j\,\omega\times R\,\bar r_j,\quad
+          \omega = R\,(\mathrm{tr} S\,1 - S)^{-1} R^T\,(R\,\bar q\times f),
 
-Without the turn it is the transpose or the virtual-work operator, with :math:`p = W x`. With ``mix`` (N, N) the forces
-of points are mixed first: the pseudo-inverse and its iterations.
+which keeps force and torque too. [Engell2012]_ §20.4, repaired: points :math:`p = W x` of cells with loads on regions
+that overlap push the wrong way, and a body shakes itself to pieces. With ``mix`` (N, N) the forces of points are mixed
+first: the pseudo-inverse and its iterations.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ class MuscleArrays(NamedTuple):
 
     starts: IntArray  # (N + 1,) region of point i: entries starts[i]:starts[i + 1] of nodes and weights
     nodes: IntArray  # (nnz,)
-    weights: FloatArray  # (nnz,) sum to one for each point
-    turns: IntArray  # (N,) 1 where the region may turn
+    weights: FloatArray  # (nnz,) lambda; sum to one for each point
+    shares: FloatArray  # (nnz,) of the region's mass; sum to one
+    cells_carry: IntArray  # (1,) 1 where points are W x, whatever their regions
+    turns: IntArray  # (N,) 1 where a part of the way turns
     cell_starts: IntArray  # (N + 1,) embedding p = W x, in the same form
     cell_nodes: IntArray
     cell_weights: FloatArray
@@ -53,10 +55,10 @@ class MuscleArrays(NamedTuple):
     )
     mix: FloatArray  # (N, N), or (0, 0)
     rest_arms: FloatArray  # (nnz, 3) [m] from the centre of the region, at rest
-    offsets: FloatArray  # (N, 3) [m] from the centre to the point, at rest
+    offsets: FloatArray  # (N, 3) [m] part of the way to the point that turns with the region
     points: FloatArray  # (N, 3) [m]
     velocities: FloatArray  # (N, 3) [m/s]
-    centres: FloatArray  # (N, 3) [m]
+    levers: FloatArray  # (N, 3) [m] offsets, turned
     frames: FloatArray  # (N, 3, 3) rotations of regions; start as ones
     arms: FloatArray  # (nnz, 3) [m] turned
     inverses: FloatArray  # (N, 3, 3) [1/m^2]
@@ -151,44 +153,61 @@ def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: Fl
 
 @kernel
 def refresh(arrays: MuscleArrays, x: FloatArray) -> None:
-    """Bring points, centres, rotations, arms and inverses to the positions x ``(V, 3)``."""
-    embed(arrays, x, arrays.points)
+    """Bring points, rotations, arms and inverses to the positions x ``(V, 3)``."""
+    if arrays.cells_carry[0] != 0:
+        embed(arrays, x, arrays.points)
+        return
     A, S, M, inverse = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for i in range(arrays.points.shape[0]):
-        if arrays.turns[i] == 0:
-            continue
-        first, last = arrays.starts[i], arrays.starts[i + 1]
-        cx, cy, cz = 0.0, 0.0, 0.0
-        A[:] = 0.0
-        for e in range(first, last):
+        px, py, pz = 0.0, 0.0, 0.0
+        for e in range(arrays.starts[i], arrays.starts[i + 1]):
             j, w = arrays.nodes[e], arrays.weights[e]
-            px, py, pz = w * x[j, 0], w * x[j, 1], w * x[j, 2]
-            cx += px
-            cy += py
-            cz += pz
-            for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
-                r = arrays.rest_arms[e, c]
-                A[0, c] += px * r
-                A[1, c] += py * r
-                A[2, c] += pz * r
-        arrays.centres[i, 0], arrays.centres[i, 1], arrays.centres[i, 2] = cx, cy, cz
-        R = arrays.frames[i]
-        good = _fit(A, R, S, M, inverse)
-        for e in range(first, last):
-            a, b, c2 = arrays.rest_arms[e, 0], arrays.rest_arms[e, 1], arrays.rest_arms[e, 2]
-            for r2 in range(3):
-                arrays.arms[e, r2] = R[r2, 0] * a + R[r2, 1] * b + R[r2, 2] * c2
-        a, b, c2 = arrays.offsets[i, 0], arrays.offsets[i, 1], arrays.offsets[i, 2]
-        for r2 in range(3):
-            arrays.points[i, r2] = arrays.centres[i, r2] + R[r2, 0] * a + R[r2, 1] * b + R[r2, 2] * c2
-        if not good:
-            inverse[:] = 0.0
+            px += w * x[j, 0]
+            py += w * x[j, 1]
+            pz += w * x[j, 2]
+        if arrays.turns[i] != 0:
+            _refresh_turn(arrays, x, i, A, S, M, inverse)
+            px, py, pz = px + arrays.levers[i, 0], py + arrays.levers[i, 1], pz + arrays.levers[i, 2]
+        arrays.points[i, 0], arrays.points[i, 1], arrays.points[i, 2] = px, py, pz
+
+
+@kernel
+def _refresh_turn(
+    arrays: MuscleArrays,
+    x: FloatArray,
+    i: int,
+    A: FloatArray,
+    S: FloatArray,
+    M: FloatArray,
+    inverse: FloatArray,
+) -> None:
+    """Rotation, arms, lever and inverse of one region."""
+    first, last = arrays.starts[i], arrays.starts[i + 1]
+    A[:] = 0.0
+    for e in range(first, last):
+        j, w = arrays.nodes[e], arrays.shares[e]
+        for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
+            r = w * arrays.rest_arms[e, c]
+            A[0, c] += x[j, 0] * r
+            A[1, c] += x[j, 1] * r
+            A[2, c] += x[j, 2] * r
+    R = arrays.frames[i]
+    good = _fit(A, R, S, M, inverse)
+    for e in range(first, last):
+        for c in range(3):
+            arrays.arms[e, c] = _row(R, c, arrays.rest_arms[e])
+    for c in range(3):
+        arrays.levers[i, c] = _row(R, c, arrays.offsets[i])
         for r2 in range(3):  # R inverse R^T
-            for c in range(3):
-                S[r2, c] = R[r2, 0] * inverse[0, c] + R[r2, 1] * inverse[1, c] + R[r2, 2] * inverse[2, c]
-        for r2 in range(3):
-            for c in range(3):
-                arrays.inverses[i, r2, c] = S[r2, 0] * R[c, 0] + S[r2, 1] * R[c, 1] + S[r2, 2] * R[c, 2]
+            S[c, r2] = R[c, 0] * inverse[0, r2] + R[c, 1] * inverse[1, r2] + R[c, 2] * inverse[2, r2] if good else 0.0
+    for r2 in range(3):
+        for c in range(3):
+            arrays.inverses[i, r2, c] = S[r2, 0] * R[c, 0] + S[r2, 1] * R[c, 1] + S[r2, 2] * R[c, 2]
+
+
+@kernel
+def _row(R: FloatArray, r: int, v: FloatArray) -> float:
+    return R[r, 0] * v[0] + R[r, 1] * v[1] + R[r, 2] * v[2]
 
 
 @kernel
@@ -204,69 +223,73 @@ def _mixed(mix: FloatArray, values: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def gather(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
-    """Velocity of each region's best rigid motion at its point: ``(V, 3)`` to ``(N, 3)``; transpose of scatter."""
+    """Velocities of points ``(N, 3)`` of velocities of nodes ``(V, 3)``; the transpose of scatter."""
     for i in range(out.shape[0]):
-        ux, uy, uz, lx, ly, lz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        turns = arrays.turns[i] != 0
+        ux, uy, uz = 0.0, 0.0, 0.0
         for e in range(arrays.starts[i], arrays.starts[i + 1]):
             j, w = arrays.nodes[e], arrays.weights[e]
-            a, b, c = w * v[j, 0], w * v[j, 1], w * v[j, 2]
-            ux += a
-            uy += b
-            uz += c
-            if turns:
-                rx, ry, rz = arrays.arms[e, 0], arrays.arms[e, 1], arrays.arms[e, 2]
-                lx += ry * c - rz * b
-                ly += rz * a - rx * c
-                lz += rx * b - ry * a
-        if turns:
-            inv = arrays.inverses[i]
-            ox = inv[0, 0] * lx + inv[0, 1] * ly + inv[0, 2] * lz
-            oy = inv[1, 0] * lx + inv[1, 1] * ly + inv[1, 2] * lz
-            oz = inv[2, 0] * lx + inv[2, 1] * ly + inv[2, 2] * lz
-            qx = arrays.points[i, 0] - arrays.centres[i, 0]
-            qy = arrays.points[i, 1] - arrays.centres[i, 1]
-            qz = arrays.points[i, 2] - arrays.centres[i, 2]
-            ux += oy * qz - oz * qy
-            uy += oz * qx - ox * qz
-            uz += ox * qy - oy * qx
+            ux += w * v[j, 0]
+            uy += w * v[j, 1]
+            uz += w * v[j, 2]
         out[i, 0], out[i, 1], out[i, 2] = ux, uy, uz
+        if arrays.turns[i] != 0:
+            _gather_turn(arrays, v, i, out[i])
     if arrays.mix.shape[0] > 0:
         arrays.buffer[0] = out
         _mixed(arrays.mix, arrays.buffer[0], out)
 
 
 @kernel
+def _gather_turn(arrays: MuscleArrays, v: FloatArray, i: int, out: FloatArray) -> None:
+    """Add the velocity of the part that turns."""
+    lx, ly, lz = 0.0, 0.0, 0.0
+    for e in range(arrays.starts[i], arrays.starts[i + 1]):
+        j, w = arrays.nodes[e], arrays.shares[e]
+        rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
+        lx += ry * v[j, 2] - rz * v[j, 1]
+        ly += rz * v[j, 0] - rx * v[j, 2]
+        lz += rx * v[j, 1] - ry * v[j, 0]
+    inv, q = arrays.inverses[i], arrays.levers[i]
+    ox = inv[0, 0] * lx + inv[0, 1] * ly + inv[0, 2] * lz
+    oy = inv[1, 0] * lx + inv[1, 1] * ly + inv[1, 2] * lz
+    oz = inv[2, 0] * lx + inv[2, 1] * ly + inv[2, 2] * lz
+    out[0] += oy * q[2] - oz * q[1]
+    out[1] += oz * q[0] - ox * q[2]
+    out[2] += ox * q[1] - oy * q[0]
+
+
+@kernel
 def scatter(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None:
-    """Add forces at points ``(N, 3)`` to the nodes ``(V, 3)`` [N]; force and torque are kept where regions turn."""
+    """Add forces at points ``(N, 3)`` to the nodes ``(V, 3)`` [N]."""
     forces = f
     if arrays.mix.shape[0] > 0:
         _mixed(arrays.mix, f, arrays.buffer[1])
         forces = arrays.buffer[1]
     for i in range(forces.shape[0]):
         fx, fy, fz = forces[i, 0], forces[i, 1], forces[i, 2]
-        first, last = arrays.starts[i], arrays.starts[i + 1]
-        if arrays.turns[i] == 0:
-            for e in range(first, last):
-                j, w = arrays.nodes[e], arrays.weights[e]
-                out[j, 0] += w * fx
-                out[j, 1] += w * fy
-                out[j, 2] += w * fz
-            continue
-        qx = arrays.points[i, 0] - arrays.centres[i, 0]
-        qy = arrays.points[i, 1] - arrays.centres[i, 1]
-        qz = arrays.points[i, 2] - arrays.centres[i, 2]
-        tx, ty, tz = qy * fz - qz * fy, qz * fx - qx * fz, qx * fy - qy * fx
-        inv = arrays.inverses[i]
-        ox = inv[0, 0] * tx + inv[0, 1] * ty + inv[0, 2] * tz
-        oy = inv[1, 0] * tx + inv[1, 1] * ty + inv[1, 2] * tz
-        oz = inv[2, 0] * tx + inv[2, 1] * ty + inv[2, 2] * tz
-        for e in range(first, last):
+        for e in range(arrays.starts[i], arrays.starts[i + 1]):
             j, w = arrays.nodes[e], arrays.weights[e]
-            rx, ry, rz = arrays.arms[e, 0], arrays.arms[e, 1], arrays.arms[e, 2]
-            out[j, 0] += w * (fx + oy * rz - oz * ry)
-            out[j, 1] += w * (fy + oz * rx - ox * rz)
-            out[j, 2] += w * (fz + ox * ry - oy * rx)
+            out[j, 0] += w * fx
+            out[j, 1] += w * fy
+            out[j, 2] += w * fz
+        if arrays.turns[i] != 0:
+            _scatter_turn(arrays, i, fx, fy, fz, out)
+
+
+@kernel
+def _scatter_turn(arrays: MuscleArrays, i: int, fx: float, fy: float, fz: float, out: FloatArray) -> None:
+    """Add the pairs of forces that carry the torque of the part that turns."""
+    inv, q = arrays.inverses[i], arrays.levers[i]
+    tx, ty, tz = q[1] * fz - q[2] * fy, q[2] * fx - q[0] * fz, q[0] * fy - q[1] * fx
+    ox = inv[0, 0] * tx + inv[0, 1] * ty + inv[0, 2] * tz
+    oy = inv[1, 0] * tx + inv[1, 1] * ty + inv[1, 2] * tz
+    oz = inv[2, 0] * tx + inv[2, 1] * ty + inv[2, 2] * tz
+    for e in range(arrays.starts[i], arrays.starts[i + 1]):
+        j, w = arrays.nodes[e], arrays.shares[e]
+        rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
+        out[j, 0] += oy * rz - oz * ry
+        out[j, 1] += oz * rx - ox * rz
+        out[j, 2] += ox * ry - oy * rx
 
 
 @kernel
@@ -302,7 +325,7 @@ def muscle_state(
     semi-definite: only tension stiffens sideways.
     """
     refresh(arrays, x)
-    if arrays.mix.shape[0] > 0:
+    if arrays.cells_carry[0] != 0:
         embed(arrays, v, arrays.velocities)
     else:
         gather(arrays, v, arrays.velocities)

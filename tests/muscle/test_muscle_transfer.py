@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
-from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle import ActivationSpline, Lattice, Muscles, SoftBody, TetMesh
 from marey.muscle._regions import Regions
 from marey.muscle._transfer import effective_counts, gradient_mix, inverse_of_rank, solve_pcg
 
@@ -99,19 +99,37 @@ def test_net_force_of_the_pseudo_inverse_is_that_of_effective_counts():
     np.testing.assert_allclose(m.spread(f).sum(axis=0), nu @ f, rtol=1e-10)
 
 
-def test_conservative_at_rest_is_the_least_load_that_keeps_force_and_torque():
-    m, i = Muscles(MESH, [LONG]), 4
+def test_conservative_is_the_least_load_that_keeps_force_and_first_moments():
+    m = Muscles(MESH, [ActivationSpline([(0.01, 0.05, 0.0), (0.01, 0.35, 0.01)], region=("radius", 0.08), samples=9)])
+    i = 4
+    assert m.arrays.turns[i] == 0
     nodes = m.arrays.nodes[m.arrays.starts[i] : m.arrays.starts[i + 1]]
     f = np.zeros((9, 3))
     f[i] = (1.0, -2.0, 0.5)
-    rows = np.zeros((6, 3 * len(nodes)))
-    for k, j in enumerate(nodes):
-        r = MESH.nodes[j] - m.points()[i]
-        rows[:3, 3 * k : 3 * k + 3] = np.eye(3)
-        rows[3:, 3 * k : 3 * k + 3] = [[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]]
+    r = MESH.nodes[nodes] - m.points()[i]
+    rows = np.vstack([np.kron(np.ones(len(nodes)), np.eye(3)), *(np.kron(r[:, k], np.eye(3)) for k in range(3))])
     root = np.repeat(np.sqrt(m.masses[nodes]), 3)
-    least = root * np.linalg.lstsq(rows * root, np.concatenate([f[i], np.zeros(3)]), rcond=None)[0]
+    least = root * np.linalg.lstsq(rows * root, np.concatenate([f[i], np.zeros(9)]), rcond=None)[0]
     np.testing.assert_allclose(m.spread(f)[nodes], least.reshape(-1, 3), atol=1e-12)
+
+
+def test_a_point_off_a_thin_region_turns_with_it():
+    line = ActivationSpline([(0.0, 0.01, 0.0), (0.0, 0.37, 0.0)], samples=11)
+    m = Muscles(MESH, [line])
+    assert m.arrays.turns.any()  # regions are single layers of nodes, some points lie beside theirs
+    rng = np.random.default_rng(4)
+    assert max(m.momentum_defect(rng.normal(size=(11, 3)), shaken(rng))) < 1e-12
+    np.testing.assert_allclose(m.acting_points(MESH.nodes), m.points(), atol=1e-12)
+
+
+def test_overlapping_regions_do_not_shake_a_body_to_pieces():
+    flat = Lattice.from_mask(np.ones((16, 4), dtype=bool), 0.025)
+    m = Muscles(flat, [ActivationSpline([(0.02, 0.05, 0.0), (0.38, 0.05, 0.0)])])
+    body = SoftBody.from_mesh(flat, muscles=m, gravity=(0.0, 0.0, 0.0))
+    body.velocities[:, :2] += 1e-6 * np.random.default_rng(0).normal(size=(85, 2))
+    for _ in range(60):
+        body.step(1 / 60)
+    assert np.abs(body.velocities).max() < 1e-6
 
 
 @pytest.mark.parametrize("name", ["conservative", "virtual_work"])
