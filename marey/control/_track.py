@@ -144,9 +144,10 @@ class Tracker:
         if self.fall is not None:
             self.frame += 1
             return self.simulator.step(self.reference.dt, forces)
+        forces = tuple(forces)
         pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
         self.steps.update(self.frame, self._points(), pivot)
-        at = self._instant()
+        at = self._instant(forces)
         if self.weights.step > 0.0:
             recover(at)
         self.controller.stance = self._stance(at)
@@ -190,11 +191,13 @@ class Tracker:
             laws.append(pose_rows(at, self._moving))
         return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
 
-    def _instant(self) -> Instant:
+    def _instant(self, forces: Sequence[PointForce] = ()) -> Instant:
         here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
         points = self._soles.places(here.joints, here.frames)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        return Instant(self.simulator, here, velocity, *clip, points, self.weights)
+        outer = sum((force.force_n for force in forces), np.zeros(3))
+        pushed = outer[[0, 2]] / self.simulator.body.mass_kg
+        return Instant(self.simulator, here, velocity, *clip, points, pushed, self.weights)
 
 
 class TrackOptions(TypedDict, total=False):

@@ -66,6 +66,7 @@ class Instant:
     step: int  # since the beginning; the clip may be shorter
     steps: Steps
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
+    pushed: FloatArray  # (2,) [m/s²] by forces from outside, along x and z
     weights: TrackWeights
 
     @property
@@ -118,7 +119,8 @@ def pulled(pace: Pace, now: FloatArray, wanted: FloatArray, then: FloatArray, er
 def com_rows(at: Instant) -> RowsTask:
     r"""The centre of mass, carried by the soles: :math:`\ddot c = \omega^2(c - p)`.
 
-    The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
+    The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach. What
+    pushes from outside is not fought by the ground, which would tip the body: it moves it, and is caught later.
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
@@ -128,7 +130,7 @@ def com_rows(at: Instant) -> RowsTask:
     rise = at.steps.floor.rise(pivot)
     wanted, then = (np.array([v[0], v[1] + rise @ v[LEVEL], v[2]]) for v in sway.velocity[[i, at.following]])
     target = pulled((h, w.com_per_s), now, wanted, then, at.wanted_com() - com)
-    target[LEVEL] = now[LEVEL] + h * sway.stiffness[i] * (com[LEVEL] - pivot)
+    target[LEVEL] = now[LEVEL] + h * (sway.stiffness[i] * (com[LEVEL] - pivot) + at.pushed)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
