@@ -59,7 +59,8 @@ class Controller(Steered[ControlReport]):
     """A figure that obeys both physics and its tasks, by forces from inside alone.
 
     Each step solves two quadratic programmes: one for the actuation, in which contacts are relaxed, and the
-    simulator's own, which says what comes of it. [Tournier2011]_ §14.2.
+    simulator's own, which says what comes of it. [Tournier2011]_ §14.2. The first knows where the figure is and how it
+    moves, and nothing of the forces from outside: nobody foresees a push.
 
     Args:
         simulator: the figure, its ground and its limits.
@@ -127,9 +128,9 @@ class Controller(Steered[ControlReport]):
     def _max_turn(self) -> float:
         return MAX_TURN
 
-    def _attempt(self, system: StepSystem) -> Attempt[ControlReport]:
+    def _attempt(self, system: StepSystem, forces: tuple[PointForce, ...]) -> Attempt[ControlReport]:
         dt = system.dt
-        posed, errors = self._posed(system)
+        posed, errors = self._posed(self.simulator.system(dt) if forces else system)
         plan = self._solved(posed)
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation

@@ -90,8 +90,8 @@ class Steered(ABC, Generic[Report]):
         """[rad] by which a segment may turn in one step; more is beyond explicit forces."""
 
     @abstractmethod
-    def _attempt(self, system: StepSystem) -> Attempt[Report]:
-        """The step that the tasks lead to."""
+    def _attempt(self, system: StepSystem, forces: tuple[PointForce, ...]) -> Attempt[Report]:
+        """The step that the tasks lead to; the system has the forces from outside in it."""
 
     @abstractmethod
     def _at_worst(self, attempt: Attempt[Report], system: StepSystem, forces: tuple[PointForce, ...]) -> State:
@@ -100,7 +100,7 @@ class Steered(ABC, Generic[Report]):
     def _moved(self, dt: float, forces: tuple[PointForce, ...], levels: int) -> State:
         """One step, or two of half its length where something would turn too far in it."""
         system, support = self.simulator.system(dt, forces), self._support
-        attempt = self._attempt(system)
+        attempt = self._attempt(system, forces)
         if dt * fastest_turn(system, attempt.velocity) <= self._max_turn:
             return self._made(attempt)
         if not levels:

@@ -74,7 +74,7 @@ class Puppet(Steered[PuppetReport]):
     def _max_turn(self) -> float:
         return MAX_TURN if 0.0 < self.alpha < 1.0 else inf
 
-    def _attempt(self, system: StepSystem) -> Attempt[PuppetReport]:
+    def _attempt(self, system: StepSystem, forces: tuple[PointForce, ...]) -> Attempt[PuppetReport]:
         features, errors = self._goals(system)
         quadratic, linear = control_form([f for f in features if not f.is_fence], system.rhs.size)
         free, pull = 1.0 - self.alpha, self.alpha * _scale(system.damped, quadratic)

@@ -62,6 +62,17 @@ def test_what_is_planned_comes_true_once_the_figure_stands(make_standing, make_b
 
 
 @pytest.mark.mocap
+def test_nobody_foresees_a_push(make_standing, make_balanced) -> None:
+    """The plan of a step is the same whatever pushes in it; what comes of it is not."""
+    calm, pushed = (make_balanced(make_standing()) for _ in range(2))
+    calm.step(STEP_S)
+    pushed.step(STEP_S, [PointForce("Spine1", (0.0, 0.0, 200.0))])
+    np.testing.assert_array_equal(pushed.report.planned_velocity, calm.report.planned_velocity)
+    gained = pushed.simulator.state.velocity[5] - calm.simulator.state.velocity[5]
+    assert gained > 0.3 * 200.0 * STEP_S / pushed.simulator.body.mass_kg  # feet take the rest
+
+
+@pytest.mark.mocap
 def test_control_moves_momentum_by_weight_contacts_and_pushes_alone(make_standing, make_balanced) -> None:
     """Newton's law for the whole figure: actuators push on nothing outside."""
     simulator = make_standing(damping="none")
