@@ -81,11 +81,11 @@ def _stiffness(parts: SceneParts, mesh: TetMesh | Lattice) -> FloatArray:
     """Factor on the stiffness of each cell ``(T,)``: cells whose middle or two corners lie in a bone are bone."""
     corners = mesh.nodes[mesh.cells]
     scale = np.ones(len(mesh.cells))
-    for part in parts.stiff:
+    for part in sorted(parts.stiff, key=lambda part: part.factor):  # bones win over the soft pads between them
         solid = part.solid()
         inside = solid.distance(corners.reshape(-1, 3)).reshape(corners.shape[:2]) <= 0.0
         meets = (inside.sum(axis=1) >= 2) | (solid.distance(corners.mean(axis=1)) <= 0.0)
-        scale = np.where(meets, np.maximum(scale, part.factor), scale)
+        scale = np.where(meets, part.factor, scale)
     return scale
 
 

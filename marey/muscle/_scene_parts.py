@@ -72,7 +72,7 @@ class PinPart:
 
 @dataclass(frozen=True, slots=True)
 class StiffPart:
-    """``[[stiff]]``: a bone inside the body; cells that meet it are stiffer."""
+    """``[[stiff]]``: a bone inside the body, or with a factor below 1 a pad; cells that meet it are stiffer, or softer."""
 
     points: tuple[Triple, ...]
     radii: tuple[float, ...]
