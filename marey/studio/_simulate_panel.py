@@ -8,6 +8,7 @@ from html import escape
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import viser
 
 from marey.base import FloatArray, InputError, MareyError
@@ -183,8 +184,14 @@ def state_lines(arena: Arena) -> list[str]:
     ]
     lines += [arena.will.words] if arena.will.words else []
     if arena.hand is not None:
-        pull_n = sum(float((f.force_n @ f.force_n) ** 0.5) for f in arena.pulls)
-        lines.append(f"held at {arena.clip.skeleton.names[arena.hand.joint]}, {pull_n:.0f} N")
+        lines.append(f"held at {arena.clip.skeleton.names[arena.hand.joint]}{_pull(arena)}")
     if arena.take is not None:
         lines.append(f"{'Recording' if arena.is_recording else 'Take'}: {arena.take.seconds:.1f} s")
     return lines + arena.remarks[:2]
+
+
+def _pull(arena: Arena) -> str:
+    """How hard a hand pulls; where it sets a goal, it does not."""
+    if arena.will.takes_goals or not arena.pulls:
+        return ""
+    return f", {float(np.linalg.norm(arena.pulls[0].force_n)):.0f} N"

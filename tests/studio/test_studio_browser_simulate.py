@@ -14,6 +14,7 @@ import pytest
 from marey.io import load
 from marey.lie import SO3
 from marey.studio import Studio
+from marey.studio._simulate_trace import LINEAR
 
 ARTEFACTS = Path(os.environ.get("MAREY_ARTEFACTS", "artefacts"))
 FIRST_MS = 120_000  # kernels are compiled when they are first used
@@ -134,6 +135,7 @@ def test_the_first_figure_stands_is_pushed_and_stands_again(page, studio: Studio
     page.keyboard.press("p")
     wait_until(page, lambda: arena.time_s > start_s + 2.0, "two seconds")
     assert chest_of(arena)[1] > 0.95 * height
+    assert np.abs(arena.trace.table()[:, LINEAR]).max() > 5.0  # [kg m/s] of the 20 N s that it was given
     wait_for_words(page, r"\+\d+\.\d cm from the edge", "above")
     assert arena.pace > 0.0
 
@@ -142,9 +144,11 @@ def test_a_ball_is_thrown_recorded_and_taken_home(page, studio: Studio, tmp_path
     arena = arena_of(studio)
     press(page, "Record")
     wait_for_words(page, "Recording: ")
+    pause(page, studio)
     press(page, "Throw a ball")
     wait_until(page, lambda: len(arena.balls) == 1, "the ball")
     shot(page, "simulate-ball.png")
+    press(page, "Go or pause")
     wait_for_words(page, r"Recording: (0\.[5-9]|[1-9])")
     press(page, "Motion")
     link = page.locator("a[download]").last
