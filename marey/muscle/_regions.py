@@ -100,16 +100,16 @@ def regions_of(
         overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
     """
     reached = [_reached(spline, at, flesh) for spline, at in zip(splines, bound, strict=True)]
-    near = [d for spline, d in zip(splines, reached, strict=True) if _kind(spline, len(flesh.nodes))[0] == "voronoi"]
-    nearest = np.full(len(flesh.nodes), np.inf)
-    if near and not overlap:
-        nearest = np.min([d.min(axis=0) for d in near], axis=0)
+    kinds = [_kind(spline, len(flesh.nodes)) for spline in splines]
+    least = [
+        d.min(axis=0) if k[0] == "voronoi" else np.full(d.shape[1], np.inf) for d, k in zip(reached, kinds, strict=True)
+    ]
+    owners = np.argmin(np.array(least), axis=0)
     sets: list[IntArray] = []
     paint: list[FloatArray] = []
-    for spline, at, d in zip(splines, bound, reached, strict=True):
-        kind, _, colour = _kind(spline, len(flesh.nodes))
-        found = _members(kind, at, np.where(d <= nearest, d, np.inf))
-        whole = [_widened(s if len(s) else at.nodes[i], flesh) for i, s in enumerate(found)]
+    for i, (at, d, (kind, _, colour)) in enumerate(zip(bound, reached, kinds, strict=True)):
+        mine = d if overlap or kind != "voronoi" else np.where(owners == i, d, np.inf)
+        whole = [_widened(s if len(s) else at.nodes[k], flesh) for k, s in enumerate(_members(kind, at, mine))]
         sets += whole
         paint += [np.where(colour[s] > 0.0, colour[s], 1.0) for s in whole]
     return Regions.join(sets, paint)
