@@ -197,26 +197,16 @@ def _scatter(c: CellArrays, t: int, local: FloatArray, cof: FloatArray, values: 
 
 
 @kernel
-def cell_energy(material: int, c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
-    """Elastic energy [J]; ``pressures`` are those of :func:`node_pressures` at x."""
-    f, u, v, w = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
-    s = np.empty(3)
+def cell_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
+    """Energy of neo-Hookean cells and of nodes [J]; ``pressures`` are those of :func:`node_pressures` at x."""
+    f = np.empty((3, 3))
     energy = 0.0
     for t in range(c.cells.shape[0]):
-        jacobian = deformation(c, x, t, f)
-        mu, lam = c.mu[t], c.lam[t]
-        if material == COROTATIONAL:
-            singular_frames(f, s, u, v, w)
-            square = (s[0] - 1.0) ** 2 + (s[1] - 1.0) ** 2 + (s[2] - 1.0) ** 2
-            density = mu * square + 0.5 * lam * (s[0] + s[1] + s[2] - 3.0) ** 2
-        else:
-            square = 0.0
-            for i in range(3):
-                for j in range(3):
-                    square += f[i, j] * f[i, j]
-            rise = jacobian - 1.0
-            density = 0.5 * mu * (square - 3.0) - mu * rise + 0.5 * (lam + mu) * rise * rise
-        energy += c.volumes[t] * density
+        rise = deformation(c, x, t, f) - 1.0
+        mu, square = c.mu[t], 0.0
+        for i in range(3):
+            square += f[i, 0] * f[i, 0] + f[i, 1] * f[i, 1] + f[i, 2] * f[i, 2]
+        energy += c.volumes[t] * (0.5 * mu * (square - 3.0) - mu * rise + 0.5 * (c.lam[t] + mu) * rise * rise)
     for n in range(c.node_bulk.shape[0]):
         if c.node_bulk[n] > 0.0:
             energy += 0.5 * c.node_volumes[n] * pressures[n] * pressures[n] / c.node_bulk[n]

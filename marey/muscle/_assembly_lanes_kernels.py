@@ -66,6 +66,25 @@ def lane_stiffness(
 
 
 @kernel
+def lane_energy(c: CellArrays, x: FloatArray, pressures: FloatArray) -> float:
+    """Energy of co-rotational cells [J]."""
+    w, energy = np.zeros(ROWS * LANES), 0.0
+    for first in range(0, c.cells.shape[0], LANES):
+        many = min(LANES, c.cells.shape[0] - first)
+        _load(c, x, pressures, first, many, w)
+        _squares(w)
+        for _ in range(SWEEPS):
+            _sweep(w)
+        _sort(w)
+        _frames(w)
+        for l in range(many):
+            mu, lam = w[LANES * MU + l], w[LANES * LAM + l]
+            a, b, d = w[LANES * S + l] - 1.0, w[LANES * (S + 1) + l] - 1.0, w[LANES * (S + 2) + l] - 1.0
+            energy += w[LANES * VOLUME + l] * (mu * (a * a + b * b + d * d) + 0.5 * lam * (a + b + d) ** 2)
+    return energy
+
+
+@kernel
 def _load(c: CellArrays, x: FloatArray, pressures: FloatArray, first: int, many: int, w: FloatArray) -> None:
     for l in range(many):
         t = first + l

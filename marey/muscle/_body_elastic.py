@@ -65,9 +65,12 @@ class Cells:
     def energy(self, x: FloatArray) -> float:
         """Elastic energy [J]."""
         from marey.muscle._assembly_kernels import cell_energy, node_pressures
+        from marey.muscle._assembly_lanes_kernels import lane_energy
 
         node_pressures(self.arrays, x, self.pressures)
-        return cell_energy(self.number, self.arrays, x, self.pressures)
+        if self.number == NUMBERS["corotational"]:
+            return lane_energy(self.arrays, x, self.pressures)
+        return cell_energy(self.arrays, x, self.pressures)
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""

@@ -29,6 +29,7 @@ class Solution:
     iterations: int
     residual: float
     substeps: int = 1
+    work: float = np.inf  # [J] of all that drives the body, at most; infinite where it is not known
 
 
 class Implicit:
@@ -51,6 +52,7 @@ class Implicit:
         self.active = np.zeros(count, dtype=np.int64)
         self.loads = np.zeros(count)
         self.contact = np.zeros((count, 3, 3))
+        self.push = np.zeros((count, 3))
 
     def solve(self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray) -> Solution:
         """New positions and velocities after ``h`` [s] under ``load`` (V, 3) [N]; the body is not changed."""
@@ -64,7 +66,8 @@ class Implicit:
         drive = momenta + h * load + muscle
         new, count, residual = self._passes(body, h, drive + h * forces, unknowns, drive)
         self._settle(body, h, load, muscle, new)
-        return Solution(body.bones.carry(h, unknowns, x, new), new, count, residual)
+        work = self._work(body, h * load + muscle, new)
+        return Solution(body.bones.carry(h, unknowns, x, new), new, count, residual, 1, work)
 
     def _scale(self, body: SoftBody, h: float) -> None:
         mass_rate, stiffness_time = body.damping
@@ -116,7 +119,8 @@ class Implicit:
         state = (body.positions, body.velocities, body.masses, h)
         contact_terms(*state, ground, self.active, self.loads, guess, forces, blocks)
         self.system.values[self.places] = base + blocks
-        return h * forces
+        self.push = h * forces
+        return self.push
 
     def _once(
         self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
@@ -198,6 +202,12 @@ class Implicit:
         light = np.bincount(entries, arrays.weights**2 / body.masses[arrays.nodes], minlength=len(arrays.points))
         ends = light[arrays.segments].sum(axis=1)
         return float((2.0 * ends * arrays.stiffness + (2.0 * ends * arrays.damping) ** 2).max())
+
+    def _work(self, body: SoftBody, impulse: FloatArray, new: FloatArray) -> float:
+        if len(body.bones.names):
+            return np.inf
+        ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
+        return float(np.sum(impulse * new)) + ground
 
     def _settle(self, body: SoftBody, h: float, load: FloatArray, muscle: FloatArray, new: FloatArray) -> None:
         """Momentum of parts that nothing holds or touches."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
 
 MAX_HALVINGS: Final = 4
+MAX_GAIN: Final = 0.1  # [-] of its energy and of the work on it, that a body may gain from nowhere in a step
+ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Stepper:
         self.scheme = _scheme(body, self.implicit)
         self.alphas = np.ones(len(self.implicit.system.blocks))
         self.inverted = 0
+        self.known: tuple[FloatArray, float] = (np.zeros((0, 3)), 0.0)
 
     def advance(self, dt: float, external: ArrayLike | None, activations: ArrayLike | None) -> StepReport:
         """Step by ``dt`` [s] as a whole or in halves."""
@@ -67,24 +70,38 @@ class Stepper:
         kept = body.bones.snapshot()
         found = self.scheme.solve(body, h, load, self.alphas)
         inverted = self._inverted(found)
-        if inverted < 0 or (level < MAX_HALVINGS and inverted > self.inverted):
-            body.bones.restore(kept)
-        if inverted < 0 and level == MAX_HALVINGS:
+        good = inverted >= 0 and (level == MAX_HALVINGS or (inverted <= self.inverted and self._is_calm(found)))
+        if good:
+            self.inverted = inverted
+            body.positions, body.velocities = found.positions, found.velocities
+            return StepReport(found.iterations, found.residual, inverted, found.substeps)
+        body.bones.restore(kept)
+        if level == MAX_HALVINGS:
             raise ConvergenceError(f"a soft body exploded in a step of {h:.2e} s", body.report)
-        if level < MAX_HALVINGS and (inverted < 0 or inverted > self.inverted):
-            first = self._over(h / 2, load, level + 1)
-            second = self._over(h / 2, load, level + 1)
-            iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
-            return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
-        self.inverted = inverted
-        body.positions, body.velocities = found.positions, found.velocities
-        return StepReport(found.iterations, found.residual, inverted, found.substeps)
+        first = self._over(h / 2, load, level + 1)
+        second = self._over(h / 2, load, level + 1)
+        iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
+        return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
 
     def _inverted(self, found: Solution) -> int:
         """Cells inside out, or -1 where numbers are none."""
         if not np.isfinite(found.velocities).all():
             return -1
         return self.body.elastic.inverted(found.positions)
+
+    def _is_calm(self, found: Solution) -> bool:
+        """Whether no energy came from nowhere: one linear solve cannot follow a fast turn of a stiff body."""
+        if not np.isfinite(found.work):
+            return True
+        before = self._energy(self.body.positions, self.body.velocities)
+        after = self._energy(found.positions, found.velocities)
+        return after - before - found.work <= MAX_GAIN * (before + abs(found.work)) + ENERGY_FLOOR_J
+
+    def _energy(self, x: FloatArray, v: FloatArray) -> float:
+        """Kinetic and elastic energy [J]; the elastic part of the last positions is known."""
+        if x is not self.known[0]:
+            self.known = x, self.body.elastic.energy(x)
+        return 0.5 * float(self.body.masses @ np.einsum("ni,ni->n", v, v)) + self.known[1]
 
 
 def _scheme(body: SoftBody, implicit: Implicit) -> Implicit | Newton | Explicit:
