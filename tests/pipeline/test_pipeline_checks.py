@@ -69,14 +69,14 @@ def test_a23_optimised_steps_stand_on_stones():
 @pytest.mark.parametrize("name", sketch_names())
 def test_a23_searched_sketches_keep_to_corridor_banks_and_ground(name):
     """By the first ways, so that no clock decides: every way that a search shows has to keep them."""
-    assert_bars(synthesize(shipped(name), "graph", k=1, epsilon=(10.0, 3.5), budget_s=PATIENCE_S, check=False))
+    assert_bars(synthesize(shipped(name), "graph", k=1, epsilon=(10.0, 5.0), budget_s=PATIENCE_S, check=False))
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
 def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
     """The first way, in expansions: 60 k are 2 s on a quiet core. Proved within 1.2 it is not, 1.6 after 60 s."""
-    result = synthesize(shipped("pick-jump-goal"), "graph", k=1, epsilon=(10.0, 2.0), budget_s=PATIENCE_S)
+    result = synthesize(shipped("pick-jump-goal"), "graph", k=1, budget_s=15.0)
     assert_bars(result)
     assert result.search is not None and result.validity is not None and result.errors is not None
     assert result.search.history[0].expansions <= 60_000
@@ -91,7 +91,7 @@ def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
 @pytest.mark.parametrize("name", sketch_names())
 def test_searched_sketches_are_motions_that_a_body_can_make(name):
     """Who walks curves leans: 63 to 93 % of the frames were valid without :func:`marey.blending.balanced`."""
-    result = synthesize(shipped(name), "graph", k=1, epsilon=(10.0, 3.5), budget_s=PATIENCE_S)
+    result = synthesize(shipped(name), "graph", k=1, epsilon=(10.0, 5.0), budget_s=PATIENCE_S)
     assert result.validity is not None
     assert result.validity.valid_fraction >= 0.97
 
@@ -107,7 +107,7 @@ def steady_steps(motion: Motion) -> np.ndarray:
 @pytest.mark.usefixtures("own_clock")
 def test_a49_two_engines_walk_with_the_same_steps():
     optimised = synthesize(WALK, "spacetime", check=False)
-    searched = synthesize(WALK, "graph", graph=demo_graph(), k=1, epsilon=(3.0, 1.5), budget_s=PATIENCE_S, check=False)
+    searched = synthesize(WALK, "graph", graph=demo_graph(), k=1, budget_s=PATIENCE_S, check=False)
     own, other = np.median(steady_steps(optimised.motion)), np.median(steady_steps(searched.motion))
     assert abs(own - other) <= 0.1 * own
 
