@@ -18,7 +18,7 @@ from marey.control._reference_stand import stand
 from marey.control._relaxations import RELAXATIONS, Relaxation
 from marey.control._solve import ControlSolution, realised_velocity, solve_control, solve_exactly
 from marey.control._tasks import ControlTask, Drive, FootTask, GazeTask, ModesTask, MomentumTask, RowsTask, SupportTask
-from marey.control._track import Tracker, TrackResult, track, track_result
+from marey.control._track import Tracker, TrackOptions, TrackResult, figure_of, track, track_result
 from marey.control._track_laws import TrackWeights
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "RowsTask",
     "Support",
     "SupportTask",
+    "TrackOptions",
     "TrackResult",
     "TrackWeights",
     "Tracker",
@@ -55,6 +56,7 @@ __all__ = [
     "control_form",
     "convex_hull",
     "detect_fall",
+    "figure_of",
     "gaze_frame",
     "gaze_rate",
     "joint_strength",

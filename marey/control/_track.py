@@ -144,10 +144,9 @@ class Tracker:
         if self.fall is not None:
             self.frame += 1
             return self.simulator.step(self.reference.dt, forces)
-        forces = tuple(forces)
         pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
         self.steps.update(self.frame, self._points(), pivot)
-        at = self._instant(forces)
+        at = self._instant()
         if self.weights.step > 0.0:
             recover(at)
         self.controller.stance = self._stance(at)
@@ -163,7 +162,7 @@ class Tracker:
             state,
             float(com[1]) - self.steps.floor.height(com[[0, 2]]),
             float(self._sway.com[at.frame, 1]),
-            float(np.linalg.norm(at.capture_error())),
+            0.0 if at.is_over else float(np.linalg.norm(at.capture_error())),
             lean_rad=lean(self.simulator.body.skeleton, at.here.joints, wanted),
             may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
         )
@@ -191,13 +190,11 @@ class Tracker:
             laws.append(pose_rows(at, self._moving))
         return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
 
-    def _instant(self, forces: Sequence[PointForce] = ()) -> Instant:
+    def _instant(self) -> Instant:
         here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
         points = self._soles.places(here.joints, here.frames)
         clip = (self.reference, self._sway, self.frame, self.steps)
-        outer = sum((force.force_n for force in forces), np.zeros(3))
-        pushed = outer[[0, 2]] / self.simulator.body.mass_kg
-        return Instant(self.simulator, here, velocity, *clip, points, pushed, self.weights)
+        return Instant(self.simulator, here, velocity, *clip, points, self.weights)
 
 
 class TrackOptions(TypedDict, total=False):
@@ -246,13 +243,25 @@ def track_result(motion: Motion, **options: Unpack[TrackOptions]) -> TrackResult
     Raises:
         InputError: the clip is too short, or a push, a time or the skeleton makes no sense.
     """
-    dt, simulator, seconds = options.get("dt", DT_S), options.get("simulator"), options.get("seconds")
-    if simulator is None:
-        held = (options.get("body"), options.get("ground"), options.get("limits"))
-        simulator = figure_of(motion, options.get("model", MODES), body=held[0], ground=held[1], limits=held[2], dt=dt)
+    dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), simulator_for(motion, options)
     tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
     count = len(tracker.reference) - 1 if seconds is None else ceil(_positive(seconds) / dt - 1e-9)
     return run_tracker(tracker, count, tuple(options.get("pushes", ())), options.get("on_step"))
+
+
+def simulator_for(motion: Motion, options: TrackOptions) -> Simulator:
+    """The simulator that was given, or one of what the options say."""
+    given = options.get("simulator")
+    if given is not None:
+        return given
+    return figure_of(
+        motion,
+        options.get("model", MODES),
+        body=options.get("body"),
+        ground=options.get("ground"),
+        limits=options.get("limits"),
+        dt=options.get("dt", DT_S),
+    )
 
 
 def run_tracker(

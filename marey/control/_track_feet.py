@@ -45,9 +45,8 @@ def _standing_rows(at: Instant, side: int) -> RowsTask:
         flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, normal, None) @ sole.T)
         turn = _capped(DOWN * (frame.inverse() @ flat).log() / at.dt, DOWN_RAD_S)
     else:
-        i, j = (at.frame, side), (at.following, side)
-        aim = (frame.inverse() @ _tilted(normal, SO3(r.foot_turns[i]))).log()
-        turn = pulled(pace, spin, r.foot_rates[i], r.foot_rates[j], aim)
+        aim = (frame.inverse() @ _tilted(normal, SO3(r.foot_turns[at.frame, side]))).log()
+        turn = pulled(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
     part = np.sqrt(w.roll / w.stance)
     return RowsTask(np.concatenate([jacobian, part * turning]), np.concatenate([shift, part * turn]), weight=w.stance)
 
@@ -57,21 +56,15 @@ def _swinging_rows(at: Instant, side: int) -> RowsTask:
     joint, middle, _ = sole_of(at.simulator.body.skeleton, SIDES[side])
     jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
     pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
-    i, j = (at.frame, side), (at.following, side)
-    goal = at.steps.swing(at.step, side, landing_offset(at, side))
-    place = r.soles[i] + goal.offset
+    goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
+    place = r.soles[at.frame, side] + goal.offset
     place[1] += at.steps.floor.height(place[LEVEL])
-    velocity = goal.velocity + r.sole_rates[i]
+    velocity = goal.velocity + now
     velocity[1] += at.steps.floor.rise(place[LEVEL]) @ velocity[LEVEL]
-    shift = pulled(
-        pace,
-        jacobian @ at.velocity,
-        velocity,
-        velocity + r.sole_rates[j] - r.sole_rates[i],
-        place - here.point(joint, middle),
-    )
-    aim = (frame.inverse() @ _tilted(at.steps.floor.normal(place[LEVEL]), SO3(r.foot_turns[i]))).log()
-    turn = pulled(pace, spin, r.foot_rates[i], r.foot_rates[j], aim)
+    away = place - here.point(joint, middle)
+    shift = pulled(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+    aim = (frame.inverse() @ _tilted(at.steps.floor.normal(place[LEVEL]), SO3(r.foot_turns[at.frame, side]))).log()
+    turn = pulled(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
     matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
     return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
 

@@ -66,7 +66,6 @@ class Instant:
     step: int  # since the beginning; the clip may be shorter
     steps: Steps
     points: FloatArray  # (2, 5, 3) [m] corners of the soles, and toes
-    pushed: FloatArray  # (2,) [m/s²] by forces from outside, along x and z
     weights: TrackWeights
 
     @property
@@ -84,6 +83,16 @@ class Instant:
         """The frame after this one; the last is followed by itself."""
         return min(self.frame + 1, len(self.reference) - 1)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the clip has come to its end, whose pose is held from then on."""
+        return self.step >= len(self.reference) - 1
+
+    def rates(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Velocities of this frame and of the next, from ``values (F, ...)``; none after the end."""
+        now, then = values[self.frame], values[self.following]
+        return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (now, then)
+
     def com_velocity(self) -> FloatArray:
         """Velocity ``(3,)`` [m/s] of the centre of mass."""
         return self.here.com_jacobian @ self.velocity
@@ -94,12 +103,17 @@ class Instant:
 
     def capture_error(self) -> FloatArray:
         """How far ``(2,)`` [m] the capture point is from where it should be."""
-        return self.capture_point() - self.sway.capture(self.frame) - self.steps.offset
+        wanted = self.rest() if self.is_over else self.sway.capture(self.frame)
+        return self.capture_point() - wanted - self.steps.offset
+
+    def rest(self) -> FloatArray:
+        """Place ``(2,)`` [m] between the feet of the clip, where somebody who stands still is safe."""
+        return self.reference.soles[self.frame][:, LEVEL].mean(axis=0)
 
     def pivot(self) -> FloatArray:
         """Where ``(2,)`` [m] the ground shall carry the centre of mass, before the soles have their say."""
-        moved = self.sway.pivot[self.frame] + self.steps.offset
-        return moved + (1.0 + self.weights.capture) * self.capture_error()
+        pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
+        return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
 
     def wanted_com(self) -> FloatArray:
         """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
@@ -119,8 +133,7 @@ def pulled(pace: Pace, now: FloatArray, wanted: FloatArray, then: FloatArray, er
 def com_rows(at: Instant) -> RowsTask:
     r"""The centre of mass, carried by the soles: :math:`\ddot c = \omega^2(c - p)`.
 
-    The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach. What
-    pushes from outside is not fought by the ground, which would tip the body: it moves it, and is caught later.
+    The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
@@ -128,9 +141,9 @@ def com_rows(at: Instant) -> RowsTask:
     if len(hull):
         pivot = nearest_inside(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     rise = at.steps.floor.rise(pivot)
-    wanted, then = (np.array([v[0], v[1] + rise @ v[LEVEL], v[2]]) for v in sway.velocity[[i, at.following]])
+    wanted, then = (np.array([v[0], v[1] + rise @ v[LEVEL], v[2]]) for v in at.rates(sway.velocity))
     target = pulled((h, w.com_per_s), now, wanted, then, at.wanted_com() - com)
-    target[LEVEL] = now[LEVEL] + h * (sway.stiffness[i] * (com[LEVEL] - pivot) + at.pushed)
+    target[LEVEL] = now[LEVEL] + h * sway.stiffness[i] * (com[LEVEL] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
@@ -146,7 +159,7 @@ def momentum_rows(at: Instant) -> RowsTask:
     """Angular momentum of the clip, and what turns the whole body back to it."""
     w, mass, r = at.weights, at.simulator.body.mass_kg, at.reference
     matrix = at.here.momentum_matrix()[:3]
-    wanted, then = r.momenta[at.frame], r.momenta[at.following]
+    wanted, then = at.rates(r.momenta)
     back = matrix[:, :3] @ _root_turn(at)
     target = pulled((at.dt, w.momentum_per_s), matrix @ at.velocity, wanted, then, back)
     return RowsTask(matrix / mass, target / mass, weight=w.momentum)
@@ -155,7 +168,7 @@ def momentum_rows(at: Instant) -> RowsTask:
 def root_rows(at: Instant) -> RowsTask:
     """The turn of the root."""
     d = at.velocity.size
-    wanted, then = at.reference.velocities[at.frame, :3], at.reference.velocities[at.following, :3]
+    wanted, then = at.rates(at.reference.velocities[:, :3])
     target = pulled((at.dt, at.weights.root_per_s), at.velocity[:3], wanted, then, _root_turn(at))
     return RowsTask(np.eye(3, d), target, weight=at.weights.root)
 
@@ -171,6 +184,7 @@ def pose_rows(at: Instant, moving: IntArray) -> RowsTask:
     turns = at.here.turns[moving].reshape(3 * len(moving), -1)
     matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
     error = (state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]).log().ravel()
-    wanted, then = r.rates[at.frame, moving].ravel(), r.rates[at.following, moving].ravel()
-    target = pulled((at.dt, at.weights.pose_per_s), turns @ at.velocity[6:], wanted, then, error)
+    wanted, then = at.rates(r.rates)
+    pace, now = (at.dt, at.weights.pose_per_s), turns @ at.velocity[6:]
+    target = pulled(pace, now, wanted[moving].ravel(), then[moving].ravel(), error)
     return RowsTask(matrix, target, weight=at.weights.pose)
