@@ -104,7 +104,7 @@ class Film:
         """The body and its bones at one frame, to be drawn."""
         from marey.picture import Mesh
 
-        skin = Mesh(self.surface(frame), self.skin.faces, self.colours(frame))
+        skin = Mesh(self.surface(frame), self.skin.faces.astype(np.int64), self.colours(frame))
         bones = [
             Mesh.capsule(a, b, (float(r[0]), float(r[1])), BONE)
             for (a, b), r in zip(self.bones.ends[frame], self.bones.radii, strict=True)

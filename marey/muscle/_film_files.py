@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +52,9 @@ def film_frames(film: Film, fps: float) -> NDArray[np.int64]:
 def _write_arrays(film: Film, draft: Path) -> None:
     bones = {"bone_ends": film.bones.ends, "bone_radii": film.bones.radii, "bone_angles": film.bones.angles}
     skin = {"skin_nodes": film.skin.nodes, "skin_weights": film.skin.weights, "skin_faces": film.skin.faces}
-    figures = {
-        "metric_names": np.array(list(film.metrics), dtype=np.str_),
-        "metrics": np.array(list(film.metrics.values()), dtype=np.float64),
-    }
+    arrays: dict[str, Any] = bones | skin
+    arrays["metric_names"] = np.array(list(film.metrics), dtype=np.str_)
+    arrays["metrics"] = np.array(list(film.metrics.values()), dtype=np.float64)
     with draft.open("wb") as file:
         np.savez_compressed(
             file,
@@ -63,9 +62,7 @@ def _write_arrays(film: Film, draft: Path) -> None:
             positions=film.positions.astype(np.float32),
             alphas=film.alphas,
             skin_offsets=film.skin.offsets,
-            **bones,
-            **skin,
-            **figures,
+            **arrays,
         )
 
 

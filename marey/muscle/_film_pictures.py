@@ -170,7 +170,9 @@ def _labels(
     middles = np.array([m.vertices.mean(axis=0) for m in meshes])
     places = camera.project(middles, size)[:, 0]
     times = film.times[frames]
-    labels = [Label("   ".join([film.name, *_captions(film.metrics)]), letter, size[1] - 1.0 * letter, letter, centred=False)]
+    labels = [
+        Label("   ".join([film.name, *_captions(film.metrics)]), letter, size[1] - 1.0 * letter, letter, centred=False)
+    ]
     return labels + [Label(f"{t:.2f} s", x, size[1] - 2.6 * letter, letter) for t, x in zip(times, places, strict=True)]
 
 

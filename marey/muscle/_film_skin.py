@@ -94,7 +94,7 @@ def _in_tetrahedra(points: FloatArray, corners: FloatArray) -> FloatArray:
     """Barycentric weights ``(N, n, 4)``."""
     edges = np.swapaxes(corners[:, :, 1:] - corners[:, :, :1], 2, 3)
     right = (points[:, None] - corners[:, :, 0])[..., None]
-    rest = np.linalg.solve(edges, right)[..., 0]
+    rest: FloatArray = np.asarray(np.linalg.solve(edges, right), dtype=np.float64)[..., 0]
     return np.concatenate([1.0 - rest.sum(axis=2, keepdims=True), rest], axis=2)
 
 
@@ -102,5 +102,5 @@ def _in_boxes(points: FloatArray, corners: FloatArray) -> FloatArray:
     """Trilinear weights ``(N, n, 8)`` in upright boxes, whatever the order of their corners."""
     low, high = corners.min(axis=2), corners.max(axis=2)
     local = (points[:, None] - low) / (high - low)
-    is_high = corners > 0.5 * (low + high)[:, :, None]
-    return np.where(is_high, local[:, :, None], 1.0 - local[:, :, None]).prod(axis=3)
+    signs = np.where(corners > 0.5 * (low + high)[:, :, None], 1.0, -1.0)
+    return np.prod(0.5 + signs * (local[:, :, None] - 0.5), axis=3, dtype=np.float64)

@@ -88,7 +88,7 @@ class Scene:
         """
         stage, h = self.stage(), 1.0 / self.parts.rate_hz if dt is None else dt
         count = _frames(self.parts.seconds if seconds is None else seconds, h, len(stage.mesh.nodes))
-        drive = _drive(stage, activations, np.arange(count) * h)
+        drive = _drive(stage, activations, np.arange(count, dtype=np.float64) * h)
         stage.body.reset()
         record = _Record(stage, count)
         record.keep(0, drive(0, 0.0))
@@ -101,7 +101,7 @@ class Scene:
         return self._film(stage, record, h)
 
     def _film(self, stage: Stage, record: _Record, h: float) -> Film:
-        times = np.arange(len(record.positions)) * h
+        times = np.arange(len(record.positions), dtype=np.float64) * h
         film = Film(
             self.name,
             times,
@@ -167,12 +167,11 @@ def _drive(stage: Stage, given: Activations | None, times: FloatArray) -> Callab
     """Function of the frame and its time that gives all alphas ``(S,)``."""
     if callable(given):
         function = given
-        return lambda frame, t: stage.muscles.alphas(function(t))
+        return lambda frame, t: stage.alphas(function(t))
     if given is None:
-        table = stage.plan.sample(times)
+        table = stage.faded(stage.plan.sample(times))
     elif not isinstance(given, Mapping) and np.ndim(given) == 2:
-        table = frozen(given, None, stage.muscles.num_segments, name="activations")
-        table = np.stack([stage.muscles.alphas(row) for row in table])
+        table = np.stack([stage.muscles.alphas(row) for row in frozen(given, None, None, name="activations")])
     else:
-        table = stage.muscles.alphas(given)[None]
+        table = stage.alphas(given)[None]
     return lambda frame, t: table[min(frame, len(table) - 1)]

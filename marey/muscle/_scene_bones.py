@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from marey.muscle._body import SoftBody
 from marey.muscle._bones import Bone, Bones
 from marey.muscle._scene_parts import JointPart
 from marey.muscle._shapes import Solid
+
+if TYPE_CHECKING:
+    from marey.muscle._bones_state import BoundBones
 
 JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
 
@@ -28,11 +31,12 @@ class SceneBones:
 
     def ends(self, body: SoftBody) -> FloatArray:
         """Both ends of each bone ``(B, 2, 3)`` [m] where it stands."""
-        return np.stack([body.bones.origins, body.bones.ends], axis=1)
+        bound = cast("BoundBones", body.bones)
+        return np.stack([bound.origins, bound.ends], axis=1)
 
     def angles(self, body: SoftBody) -> FloatArray:
         """Angles of the hinges ``(D,)`` [rad]."""
-        angles = body.bones.angles
+        angles = cast("BoundBones", body.bones).angles
         return np.array([angles[name] for name in self.hinges], dtype=np.float64)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,9 @@ from marey.muscle._shapes import Shape, voxels
 from marey.muscle._shapes_tets import tetrahedra
 from marey.muscle._springs import Lattice
 
+BONE_FACTOR: Final = 100.0  # [-] stiffer cells than this count as bone; tendons are softer
+Activations = Mapping[str, float] | FloatArray
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
@@ -33,7 +38,16 @@ class Stage:
     skin: Skin
     paint: Paint
     stiff: NDArray[np.bool_]  # (T,) cells of bones inside the body
+    fades: FloatArray  # (S,) 0 to 1: how much of its activity each segment takes
     bones: SceneBones | None = None
+
+    def alphas(self, activations: Activations | None) -> FloatArray:
+        """Contraction of each segment ``(S,)``: of activations of splines by name or number, or alphas of segments."""
+        return self.faded(self.muscles.alphas(activations))
+
+    def faded(self, alphas: FloatArray) -> FloatArray:
+        """Alphas ``(..., S)`` with less activity towards the ends of splines that fade."""
+        return 1.0 + self.fades * (alphas - 1.0)
 
 
 def build_stage(parts: SceneParts) -> Stage:
@@ -67,7 +81,17 @@ def build_stage(parts: SceneParts) -> Stage:
     )
     plan = Plan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
     skin = _skin(parts, shape, mesh)
-    return Stage(body, mesh, muscles, plan, skin, _paint(skin, mesh.nodes, muscles), scale > 1.0, bones)
+    return Stage(
+        body,
+        mesh,
+        muscles,
+        plan,
+        skin,
+        _paint(skin, mesh.nodes, muscles),
+        scale >= BONE_FACTOR,
+        _fades(parts, muscles),
+        bones,
+    )
 
 
 def _mesh(parts: SceneParts, shape: Shape) -> TetMesh | Lattice:
@@ -121,6 +145,18 @@ def _skin(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> Skin:
     fine = TetMesh(*tetrahedra(shape, parts.mesh.skin_m))
     own = own_skin(fine.surface)
     return bound_skin(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
+
+
+def _fades(parts: SceneParts, muscles: Muscles) -> FloatArray:
+    """Smooth steps from the ends of splines that fade; 1 elsewhere."""
+    fades, along = np.ones(muscles.num_segments), muscles.positions_along
+    for number, part in enumerate(parts.splines):
+        mine = np.asarray(muscles.owners) == number
+        if part.fade > 0.0:
+            length = float(muscles.arrays.rest[mine].sum())
+            t = np.clip(np.minimum(along[mine], length - along[mine]) / (part.fade * length), 0.0, 1.0)
+            fades[mine] = t * t * (3.0 - 2.0 * t)
+    return fades
 
 
 def _paint(skin: Skin, nodes: FloatArray, muscles: Muscles) -> Paint:

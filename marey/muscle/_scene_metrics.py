@@ -115,7 +115,7 @@ def _spline_lengths(film: Film, stage: Stage) -> FloatArray:
     rows: list[FloatArray] = []
     for frame in _some(film.num_frames):
         p = stage.muscles.points(film.positions[frame])[pairs]
-        rows.append(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)))
+        rows.append(np.asarray(np.bincount(owners, np.linalg.norm(p[:, 1] - p[:, 0], axis=1)), dtype=np.float64))
     return np.array(rows)
 
 
@@ -136,7 +136,9 @@ def _smoothness(film: Film, stage: Stage, lengths: FloatArray) -> dict[str, floa
     """How alike splines shorten in the end, and whether each next one strains its body more evenly."""
     short = 1.0 - lengths[-1] / lengths[0]
     rough = [_roughness(film, stage, spline) for spline in range(stage.muscles.num_splines)]
-    figures = {f"shortening_{i}": float(s) for i, s in enumerate(short)} | {f"roughness_{i}": r for i, r in enumerate(rough)}
+    figures = {f"shortening_{i}": float(s) for i, s in enumerate(short)} | {
+        f"roughness_{i}": r for i, r in enumerate(rough)
+    }
     figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
     figures["smoother_when_wider"] = float(all(a > b for a, b in pairwise(rough)))
     return figures

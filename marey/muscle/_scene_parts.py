@@ -72,7 +72,7 @@ class PinPart:
 
 @dataclass(frozen=True, slots=True)
 class StiffPart:
-    """``[[stiff]]``: a bone inside the body, or with a factor below 1 a pad; cells that meet it are stiffer, or softer."""
+    """``[[stiff]]``: a bone inside the body, whose cells are stiffer, or a pad with a factor below 1."""
 
     points: tuple[Triple, ...]
     radii: tuple[float, ...]
@@ -115,9 +115,12 @@ class SplinePart:
     radius_m: float | None = None  # of the region, or its greatest reach
     alpha_min: float = 0.6
     damping_ratio: float = 1.0
+    fade: float = 0.0  # share of the length, at each end, over which the activity fades: a belly between tendons
 
     def __post_init__(self) -> None:
         _one_of("region", self.region, REGIONS)
+        if not 0.0 <= self.fade <= 0.5:
+            raise InputError(f"a spline that fades over {self.fade} of its length", "At most a half at each end")
         if self.region == "radius" and self.radius_m is None:
             raise InputError("a region by radius without radius_m", "Write radius_m = 0.1, say")
         self.spline()

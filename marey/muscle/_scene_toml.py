@@ -84,7 +84,9 @@ def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
 
 
 def _plain(data: Mapping[str, Any], place: TablePlace) -> dict[str, Any]:
-    found: dict[str, Any] = {key: as_number(data[key], key, place) for key in ("seconds", "rate_hz", "rate_limit") if key in data}
+    found: dict[str, Any] = {
+        key: as_number(data[key], key, place) for key in ("seconds", "rate_hz", "rate_limit") if key in data
+    }
     found |= {key: as_text(data[key], key, place) for key in ("title", "transfer") if key in data}
     if "measure" in data:
         here = place.at("measure")

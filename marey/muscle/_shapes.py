@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError
 
 Triple = tuple[float, float, float]
 
@@ -127,7 +126,7 @@ def _join(a: FloatArray, b: FloatArray, width: float) -> FloatArray:
     return np.minimum(a, b) - 0.25 * width * h * h
 
 
-def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[np.ndarray, FloatArray]:
+def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
     """Cells of a grid whose centres lie inside a shape, and the lowest corner of the grid ``(3,)`` [m].
 
     Args:
@@ -139,13 +138,13 @@ def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[np.nd
         Mask ``(nx, ny, nz)``, or ``(nx, ny)`` if flat, and the origin.
     """
     low, high = shape.bounds()
-    counts = np.maximum(np.round((high - low) / spacing_m).astype(np.int64), 1)
-    counts[2] = 1 if flat else counts[2]
-    _check_count(int(np.prod(counts)), spacing_m)
-    origin = 0.5 * (low + high) - 0.5 * spacing_m * counts
+    nx, ny, nz = (max(round(float(width) / spacing_m), 1) for width in high - low)
+    counts = (nx, ny, 1 if flat else nz)
+    _check_count(counts[0] * counts[1] * counts[2], spacing_m)
+    origin = 0.5 * (low + high) - 0.5 * spacing_m * np.array(counts)
     origin[2] = -0.5 * spacing_m if flat else origin[2]
-    axes = [origin[a] + spacing_m * (np.arange(counts[a]) + 0.5) for a in range(3)]
-    centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    cells = np.argwhere(np.ones(counts, dtype=np.bool_))
+    centres: FloatArray = origin + spacing_m * (cells + 0.5)
     mask = (shape.distance(centres) < 0.0).reshape(counts)
     if not mask.any():
         raise InputError(f"no cell of {spacing_m} m fits into the shape", "Take a smaller spacing_m")
@@ -156,8 +155,3 @@ def voxels(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[np.nd
 def _check_count(count: int, spacing_m: float) -> None:
     if count > 4_000_000:
         raise InputError(f"a grid of {count} cells of {spacing_m} m", "Take a larger spacing_m")
-
-
-def inside(solids: Sequence[Solid], points: FloatArray) -> np.ndarray:
-    """Which points ``(N, 3)`` lie in one of the solids."""
-    return np.any([solid.distance(points) <= 0.0 for solid in solids], axis=0)

@@ -6,6 +6,7 @@ number instead of by its stencils, which needs no parity rule and lets neighbour
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -54,19 +55,19 @@ def tetrahedra(shape: Shape, spacing_m: float) -> tuple[FloatArray, Cells]:
 def _lattice(shape: Shape, h: float) -> tuple[FloatArray, Cells]:
     """Cube corners and cube centres; a cell joins two centres over a face with one edge of that face."""
     low, high = shape.bounds()
-    counts = np.ceil((high - low) / h).astype(np.int64) + 2
-    if 12 * int(np.prod(counts)) > MAX_CELLS:
-        raise InputError(f"a lattice of {12 * int(np.prod(counts))} tetrahedra", "Take a larger spacing_m")
-    origin = 0.5 * (low + high) - 0.5 * h * counts
-    corners, centres = _grid(counts + 1), _grid(counts)
+    nx, ny, nz = (math.ceil(float(width) / h) + 2 for width in high - low)
+    if 12 * nx * ny * nz > MAX_CELLS:
+        raise InputError(f"a lattice of {12 * nx * ny * nz} tetrahedra", "Take a larger spacing_m")
+    origin = 0.5 * (low + high) - 0.5 * h * np.array([nx, ny, nz])
+    corners, centres = _grid(nx + 1, ny + 1, nz + 1), _grid(nx, ny, nz)
     nodes = np.concatenate([corners, centres + 0.5]) * h + origin
-    corner = np.arange(len(corners)).reshape(counts + 1)
-    centre = np.arange(len(centres)).reshape(counts) + len(corners)
+    corner = np.arange(len(corners)).reshape(nx + 1, ny + 1, nz + 1)
+    centre = np.arange(len(centres)).reshape(nx, ny, nz) + len(corners)
     return nodes, np.concatenate([_across(corner, centre, axis) for axis in range(3)]).astype(np.int32)
 
 
-def _grid(counts: NDArray[np.int64]) -> FloatArray:
-    return np.stack(np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"), axis=-1).reshape(-1, 3).astype(float)
+def _grid(nx: int, ny: int, nz: int) -> FloatArray:
+    return np.argwhere(np.ones((nx, ny, nz), dtype=np.bool_)).astype(np.float64)
 
 
 def _across(corner: NDArray[np.int64], centre: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
@@ -108,7 +109,7 @@ def _clipped(nodes: FloatArray, levels: FloatArray, cells: Cells) -> tuple[Float
     cells, sides = np.take_along_axis(cells, order, axis=1), np.take_along_axis(sides, order, axis=1)
     num_in, num_out = (sides < 0).sum(axis=1), (sides > 0).sum(axis=1)
     cutter = _Cutter(nodes, levels)
-    parts = [cells[(num_out == 0) & (num_in > 0)]]
+    parts: list[NDArray[np.int64]] = [cells[(num_out == 0) & (num_in > 0)].astype(np.int64)]
     for count_in, count_out in ((1, 3), (1, 2), (1, 1), (2, 2), (2, 1), (3, 1)):
         here = cells[(num_in == count_in) & (num_out == count_out)]
         parts.append(cutter.pieces(here, count_in, count_out))

@@ -64,7 +64,7 @@ class Mesh:
         around = np.arange(2 * BALL) * np.pi / BALL
         circle = np.stack([np.cos(around), np.sin(around)], axis=-1)
         local = np.concatenate([np.column_stack([r * circle, np.full(2 * BALL, z)]) for r, z in rings])
-        vertices = a + local @ frame
+        vertices: FloatArray = np.asarray(a + local @ frame, dtype=np.float64)
         return cls(vertices, _tube_faces(len(rings), 2 * BALL), np.broadcast_to(np.asarray(colour), vertices.shape))
 
     def moved(self, offset: ArrayLike) -> Mesh:
