@@ -32,8 +32,8 @@ class StepPattern:
         self._starts = starts
         self.values: FloatArray = np.zeros((len(keys), 3, 3))
 
-    def assemble(self, x: FloatArray, blocks: FloatArray, diagonal: FloatArray, *, exact: bool) -> FloatArray:
-        """Blocks ``(B, 3, 3)``: material at ``x``, minus blocks of segments ``(S, 3, 3)``, plus a diagonal ``(V,)``."""
+    def assemble(self, x: FloatArray, blocks: FloatArray, nodes: FloatArray, *, exact: bool) -> FloatArray:
+        """Blocks ``(B, 3, 3)``: material at ``x``, minus blocks of segments ``(S, 3, 3)``, plus blocks of nodes."""
         from marey.muscle._control_segments_kernels import add_rises, add_segments
 
         self.elastic.assemble(np.ascontiguousarray(x), exact=exact)
@@ -43,8 +43,7 @@ class StepPattern:
         if self._has_rises:
             add_rises(self._starts, self.elastic.rises, self.elastic.rise_stiffness, self._rises, values)
         add_segments(self.segments, blocks, self._lags, values)
-        for i in range(3):
-            values[self._diagonal, i, i] += diagonal
+        values[self._diagonal] += nodes
         return values
 
 

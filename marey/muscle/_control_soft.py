@@ -16,11 +16,14 @@ from marey.muscle._control_segments import Spread, edge_dampers, joined, spline_
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
     from marey.muscle._bones_state import BoundBones
+    from marey.muscle._control_contact_kernels import SmoothGround
     from marey.muscle._control_segments_kernels import Segments
     from marey.muscle._muscles import Muscles
 
 Control = Literal["activation", "alpha", "segments", "nodes"]
 CONTROLS = ("activation", "alpha", "segments", "nodes")
+ROUNDING_M = 2e-4  # [m]
+SMOOTHING_M_S = 0.02  # [m/s] ten times that of a simulation, so that sliding and sticking both have slopes
 FREE = -1  # what the carriers of a body call a node that nothing holds
 
 
@@ -41,6 +44,8 @@ class SoftSystem:
         actuated: nodes that forces act on, for ``control="nodes"``; all free ones by default.
         spread: which nodes a point of a spline moves: of its "cell" or of its "region".
         damping_s: time of dampers along the edges [s]; that of the body by default.
+        rounding_m: height over which the push of the ground begins [m].
+        smoothing_m_s: sliding speed at which friction is nearly whole [m/s].
     """
 
     def __init__(
@@ -52,6 +57,8 @@ class SoftSystem:
         actuated: ArrayLike | None = None,
         spread: Spread | None = None,
         damping_s: float | None = None,
+        rounding_m: float = ROUNDING_M,
+        smoothing_m_s: float = SMOOTHING_M_S,
     ) -> None:
         if not (np.isfinite(dt) and dt > 0.0):
             raise InputError(f"dt is {dt}", "Give a time step above zero, in seconds")
@@ -65,6 +72,7 @@ class SoftSystem:
         self.segments: Segments = _segments(body, spread, body.damping[1] if damping_s is None else damping_s)
         self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
         self.chart: Chart = points.chart(self.pattern)
+        self.ground: SmoothGround | None = _ground(body, rounding_m, smoothing_m_s)
         self._base, self._owners = _alphas(self.control, body.muscles, len(self.segments.rest))
 
     @property
@@ -128,11 +136,14 @@ class SoftSystem:
 
     def forces(self, x: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """All forces on the points ``(3 (V + E),)`` [N] but inertia."""
+        from marey.muscle._control_contact_kernels import ground_forces
         from marey.muscle._control_segments_kernels import segment_forces
 
         found = self.point_masses[:, None] * (self.body.gravity - self.body.damping[0] * v)
         found[: self.num_nodes] += self.body.forces(x[: self.num_nodes])
         segment_forces(self.segments, x, v, self.alphas(a), found)
+        if self.ground is not None:
+            ground_forces(self.ground, x, v, found)
         if self.control == "nodes":
             found[self.actuated] += a.reshape(-1, 3)
         return found.ravel()
@@ -142,30 +153,51 @@ class SoftSystem:
         from marey.muscle._control_segments_kernels import segment_slopes
 
         by_x, by_v, _ = segment_slopes(self.segments, x, v, self.alphas(a), exact)
-        return self._blocks(x, by_x, by_v, exact)
+        return self._blocks(x, by_x + by_v / self.dt, self._contact(x, v, exact), exact)
 
-    def _blocks(self, x: FloatArray, by_x: FloatArray, by_v: FloatArray, exact: bool) -> FloatArray:
+    def _contact(self, x: FloatArray, v: FloatArray, exact: bool) -> tuple[FloatArray, FloatArray] | None:
+        from marey.muscle._control_contact_kernels import ground_slopes
+
+        return None if self.ground is None else ground_slopes(self.ground, x, v, exact)
+
+    def _blocks(
+        self, x: FloatArray, segments: FloatArray, contact: tuple[FloatArray, FloatArray] | None, exact: bool
+    ) -> FloatArray:
         inertia = self.point_masses * (1.0 / self.dt**2 + self.body.damping[0] / self.dt)
-        return self.pattern.assemble(x[: self.num_nodes], by_x + by_v / self.dt, inertia, exact=exact)
+        nodes = inertia[:, None, None] * np.eye(3)
+        if contact is not None:
+            nodes[: self.num_nodes] -= contact[0] + contact[1] / self.dt
+        return self.pattern.assemble(x[: self.num_nodes], segments, nodes, exact=exact)
 
     def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> Slopes:
         """Derivatives of the equations of a step at its end."""
-        from marey.muscle._control_segments_kernels import segment_columns, segment_products, segment_slopes
+        from marey.muscle._control_segments_kernels import segment_products, segment_slopes
 
         by_x, by_v, by_alpha = segment_slopes(self.segments, x, v, self.alphas(a), True)
+        contact = self._contact(x, v, True)
         rate = self.body.damping[0] * self.masses[:, None]
 
         def drag(u: FloatArray, transposed: bool) -> FloatArray:
             each = np.ascontiguousarray(u).reshape(self.num_points, 3, -1)
-            return rate * u - segment_products(self.segments, by_v, each, transposed).reshape(u.shape)
+            found = segment_products(self.segments, by_v, each, transposed)
+            if contact is not None:
+                turned = contact[1].transpose(0, 2, 1) if transposed else contact[1]
+                found[: self.num_nodes] += turned @ each[: self.num_nodes]
+            return rate * u - found.reshape(u.shape)
+
+        blocks = self._blocks(x, by_x + by_v / self.dt, contact, True)
+        return Slopes(blocks, drag, self._by_control(by_alpha))
+
+    def _by_control(self, by_alpha: FloatArray) -> FloatArray:
+        """Derivative of the forces by the controls ``(3 (V + E), s)``."""
+        from marey.muscle._control_segments_kernels import segment_columns
 
         if self.control == "nodes":
-            by_control = np.zeros((3 * self.num_points, self.num_controls))
-            by_control[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
-        else:
-            columns = segment_columns(self.segments, by_alpha, self._owners, self.num_points)
-            by_control = columns.reshape(3 * self.num_points, -1)
-        return Slopes(self._blocks(x, by_x, by_v, True), drag, by_control)
+            found = np.zeros((3 * self.num_points, self.num_controls))
+            found[self.components(self.actuated), np.arange(self.num_controls)] = 1.0
+            return found
+        columns = segment_columns(self.segments, by_alpha, self._owners, self.num_points)
+        return columns.reshape(3 * self.num_points, -1)
 
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
         """State after one step.
@@ -256,6 +288,21 @@ def _segments(body: SoftBody, spread: Spread | None, time_s: float) -> Segments:
         strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
         parts.append(edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
     return joined(parts)
+
+
+def _ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothGround | None:
+    """The ground of a body with rounded corners."""
+    from marey.muscle._control_contact_kernels import SmoothGround
+
+    if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
+        raise InputError("rounding_m or smoothing_m_s is not above zero")
+    if body.ground is None:
+        return None
+    arrays = body.ground
+    if np.ptp(arrays.friction) > 0.0:
+        raise InputError("friction differs by direction", "Control knows friction that is the same in all directions")
+    friction = float(arrays.friction[0])
+    return SmoothGround(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
 
 
 def _alphas(control: str, muscles: Muscles | None, num_segments: int) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ from marey.muscle import (
     Bones,
     ControlProblem,
     Goal,
+    Ground,
     Muscles,
     SoftBody,
     SoftSystem,
@@ -277,3 +278,55 @@ def test_bad_systems_are_refused():
         SoftSystem(beam(), spread="all")
     with pytest.raises(InputError, match="positions has shape"):
         SoftSystem(soft).state(np.zeros((2, 3)))
+
+
+def block(friction=0.5, slope=0.0):
+    """A stiff cube that stands on a plane which rises by ``slope`` along x."""
+    mesh = TetMesh.box((0.1, 0.1, 0.1), (2, 2, 2))
+    ground = Ground(friction=friction, normal=(-np.sin(slope), np.cos(slope), 0.0))
+    turn = np.array([[np.cos(slope), -np.sin(slope), 0.0], [np.sin(slope), np.cos(slope), 0.0], [0.0, 0.0, 1.0]])
+    turned = TetMesh(mesh.nodes @ turn.T, mesh.cells)
+    return SoftBody.from_mesh(turned, young_pa=1e5, ground=ground, damping=(0.0, 0.01))
+
+
+def test_engell_60_a_body_that_slides_over_a_smoothed_ground_matches_differences():
+    rng = np.random.default_rng(7)
+    problem = problem_of(SoftSystem(block(), actuated=[26, 25]), rng, steps=10)
+    controls = np.tile([2.0, 0.0, 0.0], (10, 2)) + 0.3 * rng.normal(size=problem.shape)
+    assert gradient_error(problem, controls, rng, 0.3) < 1e-6
+    moved = simulate_controls(problem, controls)[-1] - problem.start
+    assert SoftSystem(block()).split(moved)[0][:, 0].mean() > 1e-3
+
+
+def test_engell_55_a_block_rests_on_the_smoothed_ground():
+    system = SoftSystem(block(), dt=1 / 30)
+    q = system.state()
+    for t in range(40):
+        q = system.step(q, np.zeros(system.num_controls), t)
+    x, v = system.split(q)
+    assert x[:, 1].min() > -1e-3
+    assert np.abs(v).max() < 1e-3
+
+
+@pytest.mark.parametrize("friction", [0.2, 1.0])
+def test_engell_55_a_block_on_a_slope_slides_or_creeps_as_the_smoothing_says(friction):
+    slope = np.radians(30.0)
+    system = SoftSystem(block(friction, slope), dt=1 / 120)
+    q, speeds = system.state(), []
+    for t in range(60):
+        q = system.step(q, np.zeros(system.num_controls), t)
+        speeds.append(system.split(q)[1].mean(axis=0) @ [-np.cos(slope), -np.sin(slope), 0.0])
+    if friction < np.tan(slope):
+        pull = (speeds[-1] - speeds[29]) * 120 / 30
+        assert pull == pytest.approx(9.82 * (np.sin(slope) - friction * np.cos(slope)), rel=0.05)
+    else:
+        share = np.tan(slope) / friction
+        assert speeds[-1] == pytest.approx(0.02 * share / np.sqrt(1.0 - share**2), rel=0.02)
+
+
+def test_friction_that_differs_by_direction_is_refused():
+    body = SoftBody.from_mesh(
+        TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1)), ground=Ground(friction=(0.1, 0.5, 1.0), axis=(1, 0, 0))
+    )
+    with pytest.raises(InputError, match="all directions"):
+        SoftSystem(body)
