@@ -1,0 +1,208 @@
+"""Scenes: files with typed mistakes, and films that hold what [Engell2012] asks of them (checks 42, 52, 53, 56-58)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from marey.base import FormatError, InputError, UnknownNameError
+from marey.muscle import Scene, scene, scene_names
+from marey.muscle._scene_toml import parse_scene
+
+SMALL = """
+version = 1
+title = "A finger that bends"
+seconds = 0.2
+
+[mesh]
+spacing_m = 0.05
+
+[[solid]]
+kind = "rod"
+points = [[0, 0, 0], [0, 0, 0.3]]
+radii = [0.04]
+
+[material]
+gravity_m_s2 = 0.0
+
+[[pin]]
+low = [-1, -1, -1]
+high = [1, 1, 0.0]
+
+[[spline]]
+name = "flexor"
+points = [[0, 0.02, 0.0], [0, 0.02, 0.3]]
+
+[[programme]]
+spline = "flexor"
+kind = "constant"
+value = 0.7
+"""
+
+
+@pytest.fixture
+def small() -> Scene:
+    return Scene("small", parse_scene(SMALL, file="small.toml"))
+
+
+def test_all_scenes_of_the_thesis_are_shipped():
+    wanted = {"table", "stool", "snake", "sca", "lizard", "biceps-arm", "human-arm", "overlap", "influence", "fork"}
+    assert wanted <= set(scene_names())
+
+
+@pytest.mark.parametrize("name", scene_names())
+def test_a_shipped_scene_reads_and_says_what_it_is(name):
+    parts = scene(name).parts
+    assert parts.title and parts.splines and parts.programmes and parts.checks
+    assert {p.spline for p in parts.programmes} <= {s.name for s in parts.splines}
+
+
+def test_an_unknown_scene_names_the_known_ones():
+    with pytest.raises(UnknownNameError, match="Did you mean 'lizard'"):
+        scene("lizzard")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("spacing_m = 0.05", "spacng_m = 0.05", 7, "unknown key 'spacng_m'"),
+        ("spacing_m = 0.05", "spacing_m = -1", 7, "must be positive"),
+        ('kind = "rod"', 'kind = "tube"', 9, "a solid of kind 'tube'"),
+        ("radii = [0.04]", "radii = [0.04, 0.1, 0.2]", 9, "one radius"),
+        ('spline = "flexor"', 'spline = "flexer"', 26, "no spline 'flexer'"),
+        ('kind = "constant"', 'kind = "constand"', 27, "constand"),
+        ("value = 0.7", "value = -0.7", 27, "negative"),
+        ("version = 1", "version = 9", 2, "scene version 9"),
+        ("points = [[0, 0.02, 0.0], [0, 0.02, 0.3]]", "points = [[0, 0, 0]]", 21, "at least two"),
+        ("seconds = 0.2", "seconds = nan", 4, "not a finite number"),
+        ("[mesh]", "[mesh", 6, "TOML"),
+    ],
+)
+def test_a_mistake_in_a_scene_is_named_with_file_and_line(old, new, line, message):
+    with pytest.raises(FormatError, match=message) as caught:
+        parse_scene(SMALL.replace(old, new, 1), file="bad.toml")
+    assert str(caught.value).startswith(f"bad.toml:{line}:")
+
+
+def test_a_file_is_a_scene_by_its_path(tmp_path, small):
+    file = tmp_path / "finger.toml"
+    file.write_text(SMALL, encoding="utf-8")
+    assert scene(file).name == "finger"
+    assert scene(str(file)).title == small.title
+
+
+def test_running_gives_times_positions_and_alphas(small):
+    done: list[tuple[int, int]] = []
+    film = small.run(on_frame=lambda i, n: done.append((i, n)))
+    assert film.num_frames == 13 and film.times[-1] == pytest.approx(0.2)
+    assert film.positions.shape == (13, len(small.stage().mesh.nodes), 3)
+    np.testing.assert_allclose(film.alphas, 0.7)
+    assert done[-1] == (12, 12)
+
+
+def test_the_same_scene_gives_the_same_film_every_time(small):
+    np.testing.assert_array_equal(small.run().positions, small.run().positions)
+
+
+def test_activations_take_the_place_of_programmes(small):
+    stage = small.stage()
+    still = small.run(activations={"flexor": 0.0})
+    np.testing.assert_allclose(still.positions[-1], still.positions[0], atol=1e-9)
+    half = small.run(activations={"flexor": 0.5})
+    np.testing.assert_allclose(half.alphas[-1], 0.8)
+    table = np.full((13, stage.muscles.num_segments), 0.8)
+    np.testing.assert_allclose(small.run(activations=table).positions, half.positions)
+    np.testing.assert_allclose(small.run(activations=lambda t: table[0]).positions, half.positions)
+
+
+@pytest.mark.parametrize("bad", [{"flexor": 1.5}, {"flexor": -0.1}, {"flexor": np.nan}])
+def test_an_activation_out_of_range_is_refused(small, bad):
+    with pytest.raises(InputError):
+        small.run(activations=bad)
+
+
+@pytest.mark.parametrize(("seconds", "dt"), [(0.0, None), (np.inf, None), (1.0, 0.0), (1.0, 2.0), (1e9, None)])
+def test_times_that_make_no_film_are_refused(small, seconds, dt):
+    with pytest.raises(InputError):
+        small.run(seconds=seconds, dt=dt)
+
+
+def test_a_pin_that_holds_nothing_is_refused():
+    parts = parse_scene(SMALL.replace("high = [1, 1, 0.0]", "high = [1, 1, -0.9]"), file="pin.toml")
+    with pytest.raises(InputError, match="pin 0 holds no node"):
+        Scene("pin", parts).stage()
+
+
+def test_activity_fades_towards_the_ends_of_a_spline_that_asks_for_it():
+    parts = parse_scene(SMALL.replace('name = "flexor"', 'name = "flexor"\nfade = 0.4\nsamples = 11'), file="fade.toml")
+    alphas = Scene("fade", parts).stage().alphas({"flexor": 1.0})
+    assert alphas[0] > 0.95 and alphas[-1] > 0.95
+    assert alphas[len(alphas) // 2] == pytest.approx(0.6)
+    assert np.all(np.diff(alphas[: len(alphas) // 2]) < 0.0)
+
+
+def test_a_check_that_fails_is_a_sentence(small):
+    from marey.muscle._scene_parts import CheckPart
+
+    film = Scene("s", replace(small.parts, checks=(CheckPart("shortening_max", at_least=0.9),))).run()
+    assert film.failed[0].startswith("shortening_max is 0.") and film.failed[0].endswith("less than 0.9")
+
+
+def test_engell_56_the_snake_advances_and_scales_are_why():
+    parts = scene("snake").parts
+    assert parts.ground is not None
+    film = scene("snake").run(seconds=5.0)
+    assert film.metrics["advance_lengths"] >= 1.0
+    isotropic = Scene("isotropic", replace(parts, ground=replace(parts.ground, friction=(0.5,)))).run(seconds=5.0)
+    assert isotropic.metrics["advance_m"] < 0.2 * film.metrics["advance_m"]
+    assert film.metrics["sunk_max_m"] < 0.01 * 0.1
+
+
+@pytest.mark.parametrize("name", ["table", "stool", "lizard"])
+def test_engell_56_a_body_on_legs_advances_a_length_in_twenty_seconds(name):
+    film = scene(name).run()
+    assert film.times[-1] <= 20.0
+    assert film.metrics["advance_lengths"] >= 1.0
+    assert film.metrics["sunk_max_m"] < 0.01
+    assert film.report["inverted_max"] == 0.0
+    assert film.failed == ()
+
+
+def test_engell_57_and_42_the_biceps_flexes_the_arm_bulges_and_keeps_its_volume():
+    film = scene("biceps-arm").run()
+    assert film.metrics["flexion_deg"] >= 60.0
+    assert film.metrics["return_deg"] <= 10.0
+    assert film.metrics["girth_growth"] >= 0.05
+    assert film.metrics["volume_change"] <= 0.01
+    assert film.report["inverted_max"] == 0.0
+
+
+def test_engell_58_bones_of_the_human_arm_hardly_strain_while_its_flesh_does():
+    film = scene("human-arm").run(seconds=1.6)  # the biceps and both deltoids pull fully at 1.4 s
+    assert film.metrics["cells"] >= 6900
+    assert film.metrics["bone_strain"] <= 0.02
+    assert film.metrics["soft_strain"] > 0.10
+    assert film.report["inverted_max"] == 0.0
+
+
+def test_engell_49_overlapping_splines_neither_push_nor_turn_a_floating_body():
+    film = scene("overlap").run()
+    assert film.metrics["drift_lengths"] < 1e-6
+    assert film.metrics["spin"] < 1e-6
+    assert film.metrics["shortening_max"] > 0.1
+
+
+def test_engell_52_wider_regions_shorten_alike_and_more_smoothly():
+    film = scene("influence").run()
+    assert film.metrics["shortening_spread"] <= 0.05
+    assert film.metrics["roughness_0"] > film.metrics["roughness_1"] > film.metrics["roughness_2"]
+
+
+def test_engell_53_distances_inside_the_body_keep_the_other_prong_still():
+    parts = scene("fork").parts
+    film = scene("fork").run()
+    assert film.metrics["other_branch_share"] < 0.01
+    straight = tuple(replace(spline, metric="euclidean") for spline in parts.splines)
+    assert Scene("straight", replace(parts, splines=straight)).run().metrics["other_branch_share"] > 0.05
