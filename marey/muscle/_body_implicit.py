@@ -63,8 +63,8 @@ class Implicit:
         momenta = body.masses[:, None] * v
         momenta[body.bones.arrays.nodes] = 0.0  # bones keep those of the nodes they carry
         unknowns = body.bones.start(v)
-        drive = momenta + h * load + muscle
-        new, count, residual = self._passes(body, h, drive + h * forces, unknowns, drive)
+        drive = h * load + muscle
+        new, count, residual = self._passes(body, h, momenta + drive + h * forces, unknowns, drive)
         self._settle(body, h, load, muscle, new)
         work = self._work(body, h * load + muscle, new)
         return Solution(body.bones.carry(h, unknowns, x, new), new, count, residual, 1, work)
@@ -129,6 +129,7 @@ class Implicit:
 
         s = self.system
         right = self._reduced(body, rhs)
+        body.bones.push(rhs, right)
         if body.settings.solver == "direct":
             count, residual = solve_direct(s, right, unknowns)
         else:
@@ -143,7 +144,6 @@ class Implicit:
 
         out = np.empty((len(impulse) + body.bones.num_rows, 3))
         contract(self.system.carriers, self.system.bones, impulse, out)
-        body.bones.push(impulse, out)
         return out
 
     def _gradients(

@@ -162,19 +162,21 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 def conjugate_gradients(
     s: System, rhs: FloatArray, drive: FloatArray, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
 ) -> tuple[int, float]:
-    """Solve for u (V + R, 3) in place, from what it holds; iterations and the residual over the size of ``drive``.
+    """Solve for u (V + R, 3) in place, from what it holds; iterations and the share of the residual that is left.
 
-    Norms are those of the preconditioner, about that of the energy of the error; ``scratch`` is (4, V + R, 3). The drive
-    is what moves the body without its own elastic forces: these may cancel it, and nothing is then left to solve.
+    It is held against the residual at the start, or against ``drive``, what moves the body without its own elastic
+    forces, if that is larger: they may cancel it, and nothing is then left to solve. Norms are those of the
+    preconditioner, about that of the energy of the error; ``scratch`` is (4, V + R, 3).
     """
     r, z, p, q = scratch[0], scratch[1], scratch[2], scratch[3]
     precondition(s, drive, z)
-    scale = sqrt(max(dot(drive, z), 0.0))
+    scale = max(dot(drive, z), 0.0)
     apply(s, u, q)
     r[:] = rhs - q
     precondition(s, r, z)
     p[:] = z
     rz = dot(r, z)
+    scale = sqrt(max(scale, rz))
     count = 0
     while count < most and rz > (tolerance * scale) ** 2:
         apply(s, p, q)
