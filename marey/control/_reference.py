@@ -144,13 +144,16 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
 
 
 def steady(down: BoolArray, least: int) -> BoolArray:
-    """Flags ``(F, 2)`` without swings, then without stances, of fewer than some frames; those at the ends stay."""
+    """Flags ``(F, 2)`` without swings and stances of fewer than some frames, the shortest first; ends stay."""
     calm = np.array(down)
-    for wanted in (False, True):
-        for side in range(2):
-            for start, stop in runs(calm[:, side] == wanted):
-                if stop - start < least and start > 0 and stop < len(calm):
-                    calm[start:stop, side] = not wanted
+    for side in range(2):
+        flags = calm[:, side]
+        while True:
+            inner = [run for kind in (flags, ~flags) for run in runs(kind) if run[0] > 0 and run[1] < len(flags)]
+            start, stop = min(inner, key=lambda run: run[1] - run[0], default=(0, least))
+            if stop - start >= least:
+                break
+            flags[start:stop] = ~flags[start:stop]
     return calm
 
 

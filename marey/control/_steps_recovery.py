@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 STEP_S: Final = 0.28  # [s] of a step in need
 QUIET_S: Final = 0.3  # [s] in which the clip takes no step itself
+LAST_S: Final = 0.6  # [s] before its end a clip may be amid its last swing
 OUT_M: Final = 0.0  # [m] that a capture point may be outside the soles before a step is taken
 BEYOND_M: Final = 0.04  # [m] that a foot lands beyond the capture point
 LONGEST_M: Final = 0.7  # [m] between the feet, at most
@@ -50,10 +51,11 @@ def _is_quiet(at: Instant) -> bool:
     left, right = steps.feet
     if not (left.is_down or right.is_down):
         return False
-    if any(not foot.is_down and (foot.is_own or foot.due < len(at.reference)) for foot in steps.feet):
+    is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
+    if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
         return False
     lifts = steps.schedule.lifts[i] - i
-    return at.step >= len(at.reference) - 1 or all(
+    return at.is_over or all(
         n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
         for n, end, foot in zip(lifts, steps.schedule.lifts[i], steps.feet, strict=True)
     )

@@ -9,7 +9,7 @@ import pytest
 
 import marey
 from marey.base import InputError, UnknownNameError
-from marey.control import Fall, balance, stand
+from marey.control import balance, stand
 from marey.control._reference import soles_in, soles_of
 from marey.control._reference_stand import balance_moves
 from marey.control._track_laws import TrackWeights
@@ -111,9 +111,3 @@ def test_hand_reaches_while_the_figure_balances(pick_up: Motion) -> None:
     found = balance(pick_up, seconds=3.0, model=20, tasks=[reach])
     assert found.fall is None
     assert np.linalg.norm(found.motion.joint_positions()[-1, hand] - goal) < 0.03
-
-
-def test_fall_tells_when_and_how() -> None:
-    assert str(Fall(1.5, "low")) == "sank at 1.50 s"
-    assert str(Fall(0.25, "balance")) == "lost its balance at 0.25 s"
-    assert str(Fall(0.25, "Head")) == "fell on its Head at 0.25 s"

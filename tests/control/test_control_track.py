@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,17 +18,19 @@ from marey.control import (
     TrackResult,
     TrackWeights,
     back_and_forth,
+    figure_of,
     make_reference,
     track,
     track_result,
     walk_in_place,
 )
+from marey.control._fall import lean
 from marey.control._reference import bearing_points, prepared_clip, soles_in, soles_of
-from marey.control._reference_com import bearable_sway, nearest_inside, swing_times, time_to_landing
-from marey.control._track import figure_of
+from marey.control._reference_com import bearable_sway, nearest_inside
+from marey.kinematics import BoxLimits
 from marey.lie import SO3
 from marey.motion import Motion, feet_down
-from marey.simulate import Push
+from marey.simulate import Ground, Push, Simulator
 
 DT = 0.01
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -128,12 +132,6 @@ def test_nearest_place_inside_keeps_a_margin() -> None:
     np.testing.assert_allclose(nearest_inside(SQUARE[:1], np.array([0.4, 3.0])), [0.0, 0.0])
 
 
-def test_times_of_swings_count_down_to_the_landing() -> None:
-    down = np.array([[1, 1], [0, 1], [0, 1], [1, 0]], dtype=np.bool_)
-    np.testing.assert_array_equal(time_to_landing(down), [[0, 0], [2, 0], [1, 0], [0, 0]])
-    np.testing.assert_array_equal(swing_times(down), [[0, 0], [2, 0], [2, 0], [0, 1]])
-
-
 def test_feet_that_float_bear_with_their_lowest_points() -> None:
     corners = np.zeros((1, 2, 5, 3))
     corners[0, :, :, 1] = [[0.05, 0.05, 0.03, 0.03, 0.2], [0.5, 0.5, 0.5, 0.5, 0.5]]
@@ -200,6 +198,89 @@ def test_tracker_holds_the_last_pose_after_the_end(on_the_spot: Motion) -> None:
     tracker.reset()
     assert tracker.time_s == 0.0
     assert tracker.error_m < 1e-2
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Motion:
+    """The walk that ships, and that the studio shows first."""
+    return marey.samples.walk(seconds=3.0)
+
+
+@pytest.fixture(scope="module")
+def walked(shipped: Motion) -> TrackResult:
+    """It, as a figure with mass does it over ground."""
+    return track_result(shipped)
+
+
+def test_shipped_walk_is_tracked_to_its_end(walked: TrackResult, shipped: Motion) -> None:
+    assert walked.fall is None
+    assert walked.planned.all()
+    assert walked.motion.duration_s > shipped.duration_s - 0.02
+    assert walked.mean_error_m < 0.09
+    assert np.ptp(walked.motion.root_positions[:, 2]) > 0.95 * np.ptp(shipped.root_positions[:, 2])
+
+
+def test_who_walks_holds_the_trunk_as_in_the_clip(walked: TrackResult) -> None:
+    pairs = zip(walked.motion.joint_positions(), walked.reference.motion.joint_positions(), strict=True)
+    leans = [lean(walked.motion.skeleton, own, wanted) for own, wanted in pairs]
+    assert np.degrees(max(leans)) < 15.0
+
+
+def test_feet_of_who_walks_do_not_slide(walked: TrackResult) -> None:
+    corners = soles_in(walked.motion, soles_of(walked.motion.skeleton))[:, :, :4]
+    low = corners[..., 1] < 1e-3
+    steps = np.linalg.norm(np.diff(corners[..., [0, 2]], axis=0), axis=-1)
+    assert np.percentile(steps[low[1:] & low[:-1]], 90.0) / DT < 0.05
+    assert corners[..., 1].min() > -0.003
+
+
+def test_walk_goes_up_a_slope(shipped: Motion) -> None:
+    slope = np.radians(4.0)
+    found = track_result(shipped, ground=Ground.sloped(slope), seconds=2.0)
+    assert found.fall is None
+    rise = found.motion.root_positions[-1] - found.motion.root_positions[0]
+    assert rise[1] == pytest.approx(np.tan(slope) * rise[2], abs=0.06)
+
+
+def test_limits_of_joints_are_kept_in_tracking(shipped: Motion) -> None:
+    limits = BoxLimits.from_clips([shipped], margin_rad=0.3)
+    found = track_result(shipped, limits=limits, seconds=0.6)
+    assert found.fall is None
+    assert limits.check(found.motion.rotations).violation.max() < 0.05
+
+
+def test_same_walk_in_another_process_is_the_same_to_the_bit(walked: TrackResult) -> None:
+    code = (
+        "import marey, sys; m = marey.control.track(marey.samples.walk(seconds=3.0), seconds=0.5);"
+        "sys.stdout.write(m.rotations.wxyz[-1].tobytes().hex())"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout == walked.motion.rotations.wxyz[50].tobytes().hex()
+
+
+def test_reference_serves_another_simulator_of_the_same_model(shipped: Motion) -> None:
+    first = Tracker(figure_of(shipped, 12), shipped)
+    moon = Simulator(first.simulator.body, first.simulator.model, gravity=(0.0, -4.0, 0.0), ground=Ground())
+    second = Tracker(moon, shipped, reference=first.reference)
+    assert second.reference is first.reference
+    for _ in range(5):
+        second.step()
+    assert second.fall is None
+    with pytest.raises(InputError, match="another body or model"):
+        Tracker(figure_of(shipped, None), shipped, reference=first.reference)
+
+
+def test_tracker_goes_on_from_another(shipped: Motion) -> None:
+    first = Tracker(figure_of(shipped, 12), shipped)
+    for _ in range(20):
+        first.step()
+    second = Tracker(figure_of(shipped, first.simulator.model), shipped, reference=first.reference)
+    second.simulator.reset(first.simulator.state.pose, velocity=first.simulator.state.velocity)
+    second.go_on_from(first)
+    assert second.frame == first.frame
+    assert second.steps.feet[0] is not first.steps.feet[0]
+    a, b = first.step(), second.step()
+    np.testing.assert_allclose(a.pose.joint_positions(), b.pose.joint_positions(), atol=5e-3)
 
 
 @pytest.mark.mocap
