@@ -26,18 +26,24 @@ SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0  # of the rods
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
 
 
-LONG_FILES = (  # begun first, so that no worker waits for another at the end
-    "test_ik_engell",
+LONG_FILES = (  # begun first
+    "test_ik_engell",  # from here those that compile most, one of each room: no two workers compile the same
     "test_loco_engine",
-    "test_loco_fit_captured",
-    "test_loco_transitions_machine",
+    "test_loco_plants",
+    "test_simulate_ball",
+    "test_compression_captured",
+    "test_graph_ara",
+    "test_full_examples",
+    "test_graph_move",
+    "test_ik_model_limits",
+    "test_loco_fit_captured",  # from here those that last, so that no worker waits for another at the end
+    "test_control_balance",
     "test_models_safonova",
     "test_library_crash",
-    "test_full_examples",
     "test_full_objectives",
     "test_reduced_examples",
     "test_repair",
-    "test_compression_captured",
+    "test_tracking_filters",
     "test_validity_captured",
     "test_examples",
     "test_pipeline_batch",
