@@ -13,15 +13,14 @@ if TYPE_CHECKING:
     from marey.muscle._muscles import Muscles
 
 Spread = Literal["cell", "region"]
-SAME_PLACE = 1e-9  # [-] of the size of the region; how well weights must give a point back
 
 
 def spline_segments(muscles: Muscles, spread: Spread | None = None) -> Segments:
     r"""Segments of splines between points :math:`p = Wx`; the nodes feel :math:`W^Tf`, which keeps all momentum.
 
     [Engell2012]_ §20.2, Eqs 77-79. "cell" weighs the nodes of the cell around a point, "region" those of its whole
-    region, so that the point is given back at rest and under any affine motion; by default the one that is nearer to
-    the transfer of the muscles.
+    region as the conservative transfer of the muscles does, which is the default for such muscles. Where a region is
+    too thin to carry its point by itself, the cell does.
     """
     from marey.muscle._control_segments_kernels import Segments
 
@@ -30,7 +29,9 @@ def spline_segments(muscles: Muscles, spread: Spread | None = None) -> Segments:
         raise InputError("a spline has the law 'hill'", "Control works with splines of the law 'spring'")
     if spread not in (None, "cell", "region"):
         raise InputError(f"spread is '{spread}'", "Say 'cell' or 'region'")
-    kind = spread or ("cell" if muscles.transfer == "virtual_work" else "region")
+    kind = spread or ("region" if muscles.transfer == "conservative" else "cell")
+    if kind == "region" and muscles.transfer != "conservative":
+        raise InputError(f"the muscles have the transfer '{muscles.transfer}'", "Regions need 'conservative' ones")
     W: Any = muscles.embedding.matrix() if kind == "cell" else _region_weights(muscles)
     pairs = np.asarray(arrays.segments, dtype=np.int64)
     lags = (W[pairs[:, 0]] - W[pairs[:, 1]]).tocsr()
@@ -40,22 +41,14 @@ def spline_segments(muscles: Muscles, spread: Spread | None = None) -> Segments:
 
 
 def _region_weights(muscles: Muscles) -> Any:
-    r"""Weights :math:`w_j = m_j(a + b\cdot r_j)` of regions, of least :math:`\sum w^2/m`, that give the points back."""
+    """Weights ``(N, V)`` by which regions carry their points."""
     from marey.muscle._control_scipy import sparse
 
-    arrays, x = muscles.arrays, muscles.rest_nodes
+    arrays = muscles.arrays
     W = np.asarray(muscles.embedding.matrix().toarray(), dtype=np.float64)
-    for i, p in enumerate(muscles.points()):
-        nodes = np.asarray(arrays.nodes[arrays.starts[i] : arrays.starts[i + 1]])
-        arms = x[nodes] - p
-        size = float(np.abs(arms).max(initial=0.0)) or 1.0
-        moments = np.vstack([np.ones(len(nodes)), arms.T / size])
-        mass = muscles.masses[nodes] / muscles.masses[nodes].sum()
-        inverse = np.asarray(np.linalg.pinv((moments * mass) @ moments.T, rcond=1e-10), dtype=np.float64)
-        weights = mass * (inverse[0] @ moments)
-        if np.linalg.norm(moments @ weights - np.eye(4)[0]) < SAME_PLACE:
-            W[i] = 0.0
-            W[i, nodes] = weights
+    for i in np.flatnonzero(arrays.turns == 0):
+        part = slice(arrays.starts[i], arrays.starts[i + 1])
+        W[i] = np.bincount(arrays.nodes[part], arrays.weights[part], minlength=W.shape[1])
     return sparse.csr_array(W)
 
 

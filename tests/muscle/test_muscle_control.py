@@ -35,10 +35,11 @@ def along(mesh, z, name, **options):
     return ActivationSpline([[x, 0.5 * ends[1], z] for x in xs], name=name, **options)
 
 
-def beam(counts=(5, 1, 2), *, splines=True, transfer="virtual_work", alpha_min=0.6, **options):
+def beam(counts=(5, 1, 2), *, splines=True, transfer="virtual_work", alpha_min=0.6, samples=None, **options):
     """A beam along x, clamped at x = 0, with a spline near each side in z."""
     mesh = TetMesh.box((LENGTH, WIDTH, WIDTH), counts)
-    sides = [along(mesh, z, name, alpha_min=alpha_min) for z, name in ((0.012, "left"), (WIDTH - 0.012, "right"))]
+    options_of = {"alpha_min": alpha_min, "samples": samples}
+    sides = [along(mesh, z, name, **options_of) for z, name in ((0.012, "left"), (WIDTH - 0.012, "right"))]
     muscles = Muscles(mesh, sides, young_pa=4e4, transfer=transfer) if splines else None
     pinned = np.flatnonzero(mesh.nodes[:, 0] < 1e-9)
     given = {"young_pa": 4e4, "pinned": pinned, "muscles": muscles, "damping": (0.5, 0.01)} | options
@@ -105,7 +106,8 @@ def test_engell_60_nodal_controls_of_fifty_tetrahedra_match_differences(material
 @pytest.mark.parametrize("spread", ["cell", "region"])
 def test_engell_60_spline_controls_of_fifty_tetrahedra_match_differences(material, spread):
     rng = np.random.default_rng(1)
-    problem = problem_of(SoftSystem(beam(material=material), spread=spread), rng)
+    transfer = {"cell": "virtual_work", "region": "conservative"}[spread]
+    problem = problem_of(SoftSystem(beam(material=material, transfer=transfer, samples=3), spread=spread), rng)
     controls = rng.uniform(0.2, 0.8, problem.shape)
     assert gradient_error(problem, controls, rng, 0.1) < 1e-6
 
@@ -195,7 +197,7 @@ def test_a_hanging_beam_settles_where_forces_balance():
 
 
 def test_contraction_of_a_floating_body_moves_no_centre():
-    body = beam(pinned=(), gravity=(0.0, 0.0, 0.0), damping=(0.0, 0.02))
+    body = beam(pinned=(), gravity=(0.0, 0.0, 0.0), damping=(0.0, 0.02), transfer="conservative", samples=3)
     system = SoftSystem(body, spread="region")
     q = system.state()
     for t in range(10):
@@ -221,9 +223,23 @@ def test_the_step_agrees_with_that_of_the_body_as_steps_become_short():
     assert gaps[1] < 0.02 * fallen
 
 
+def test_forces_of_controlled_splines_are_those_of_the_muscles():
+    rng = np.random.default_rng(8)
+    for transfer in ("conservative", "virtual_work"):
+        body = beam((8, 2, 2), transfer=transfer, damping=(0.0, 0.0), samples=4)
+        assert not body.muscles.arrays.turns.any()
+        system = SoftSystem(body)
+        shape = body.mesh.nodes.shape
+        x, v = body.mesh.nodes + 1e-3 * rng.normal(size=shape), rng.normal(size=shape)
+        a = np.array([0.3, 0.8])
+        weight = body.masses[:, None] * body.gravity
+        pulled = system.forces(x, v, a).reshape(-1, 3) - body.forces(x) - weight
+        np.testing.assert_allclose(pulled, body.muscles.forces(x, v, a), atol=1e-9 * np.abs(pulled).max())
+
+
 def test_weights_of_regions_give_points_back_under_any_affine_motion():
     rng = np.random.default_rng(6)
-    muscles = beam((8, 2, 2), transfer="conservative").muscles
+    muscles = beam((8, 2, 2), transfer="conservative", samples=4).muscles
     F, shift = rng.normal(size=(3, 3)), rng.normal(size=3)
     segments = spline_segments(muscles, "region")
     ends = muscles.points()[muscles.arrays.segments]
@@ -276,6 +292,8 @@ def test_bad_systems_are_refused():
         SoftSystem(soft, actuated=[0])
     with pytest.raises(InputError, match="'cell' or 'region'"):
         SoftSystem(beam(), spread="all")
+    with pytest.raises(InputError, match="need 'conservative'"):
+        SoftSystem(beam(), spread="region")
     with pytest.raises(InputError, match="positions has shape"):
         SoftSystem(soft).state(np.zeros((2, 3)))
 
