@@ -72,6 +72,7 @@ class Film:
     bones: BoneTrack
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     failed: tuple[str, ...] = ()  # checks of the scene that do not hold, each a sentence
+    shown: tuple[str, ...] = ()  # figures that a caption names, if it knows words for them
     report: Mapping[str, float] = field(default_factory=dict[str, float])  # of the solver
     view: ViewPart = field(default_factory=ViewPart)
     ground_m: float | None = None  # height of the floor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +41,7 @@ TALL_RAD: Final = np.deg2rad(28.0)
 HEIGHT_SHARE: Final = (0.12, 0.75)  # [-] lowest and highest strip, as a share of its width
 OLDEST_FADE: Final = 0.6  # [-] how pale the first body of a journey is
 PAPER: Final = srgb("#eceff2")
-GAP_SHARE: Final = 0.12  # [-] of a body's width, between bodies set side by side
+GAP_SHARE: Final = 0.2  # [-] of a body's width, between bodies set side by side
 CAPTIONS: Final = {  # figures in the order in which they tell, their words and what they are multiplied by
     "flexion_deg": ("{:.0f}° flexed", 1.0),
     "girth_growth": ("girth {:+.0f} %", 100.0),
@@ -51,7 +50,8 @@ CAPTIONS: Final = {  # figures in the order in which they tell, their words and 
     "bone_strain": ("bones strained {:.1f} %", 100.0),
     "soft_strain": ("flesh {:.0f} %", 100.0),
     "other_branch_share": ("the other prong moves {:.1f} %", 100.0),
-    "shortening_max": ("shortens by {:.0f} %", 100.0),
+    "drift_lengths": ("drifts by {:.0e} of its length", 1.0),
+    "shortening_spread": ("shortening alike within {:.0f} %", 100.0),
     "volume_change": ("volume within {:.1f} %", 100.0),
 }
 LETTER_SHARE: Final = 0.0105  # [-] size of letters, as a share of the width
@@ -170,13 +170,11 @@ def _labels(
     middles = np.array([m.vertices.mean(axis=0) for m in meshes])
     places = camera.project(middles, size)[:, 0]
     times = film.times[frames]
-    labels = [
-        Label("   ".join([film.name, *_captions(film.metrics)]), letter, size[1] - 1.0 * letter, letter, centred=False)
-    ]
+    labels = [Label("   ".join([film.name, *_captions(film)]), letter, size[1] - 1.0 * letter, letter, centred=False)]
     return labels + [Label(f"{t:.2f} s", x, size[1] - 2.6 * letter, letter) for t, x in zip(times, places, strict=True)]
 
 
-def _captions(metrics: Mapping[str, float]) -> list[str]:
+def _captions(film: Film) -> list[str]:
     """The figures that tell most, as a person writes them."""
-    known = [text.format(metrics[name] * factor) for name, (text, factor) in CAPTIONS.items() if name in metrics]
-    return known[:3]
+    told = [name for name in CAPTIONS if name in film.metrics and name in film.shown]
+    return [CAPTIONS[name][0].format(film.metrics[name] * CAPTIONS[name][1]) for name in told[:3]]

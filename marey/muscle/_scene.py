@@ -112,6 +112,7 @@ class Scene:
             record.bones(),
             report=record.report(),
             view=self.parts.view,
+            shown=tuple(check.metric for check in self.parts.checks),
             ground_m=None if self.parts.ground is None else self.parts.ground.height_m,
         )
         object.__setattr__(film, "metrics", measure(film, stage, self.parts))

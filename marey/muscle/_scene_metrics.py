@@ -145,21 +145,14 @@ def _smoothness(film: Film, stage: Stage, lengths: FloatArray) -> dict[str, floa
 
 
 def _roughness(film: Film, stage: Stage, spline: int) -> float:
-    """Variance along a spline of the strain of its body, mean over sections, in the middle of the spline."""
+    """Variance of the strain of the body along the straight line between the ends of a spline."""
+    from marey.muscle._embedding import Embedding
+
     points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
-    start, axis = points[0, 0], points[-1, 1] - points[0, 0]
-    length = float(np.linalg.norm(axis))
-    axis = axis / length
-    middles = stage.mesh.nodes[stage.mesh.cells].mean(axis=1) - start
-    along = middles @ axis
-    far = np.linalg.norm(middles - along[:, None] * axis, axis=1)
-    near = (np.abs(along / length - 0.5) < MIDDLE_SHARE) & (far < NEAR_SHARE * length)
-    cells = TetMesh(stage.mesh.nodes, stage.mesh.cells[near])
-    change = _edges(film.positions[-1], cells) @ np.linalg.inv(_edges(stage.mesh.nodes, cells))
-    strain = np.linalg.norm(change @ axis, axis=1) - 1.0
-    bins = ((along[near] / length - 0.5 + MIDDLE_SHARE) / (2.0 * MIDDLE_SHARE) * SECTIONS).astype(np.int64)
-    sections = np.bincount(bins, strain * cells.volumes) / np.bincount(bins, cells.volumes)
-    return float(sections.var())
+    shares = np.linspace(0.0, 1.0, SECTIONS + 1)[:, None]
+    line = Embedding.of((1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells)
+    before, after = (np.linalg.norm(np.diff(line(x), axis=0), axis=1) for x in (stage.mesh.nodes, film.positions[-1]))
+    return float(np.var(after / before - 1.0))
 
 
 def _other_branch(film: Film, x_m: float) -> float:

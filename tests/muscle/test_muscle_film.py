@@ -68,7 +68,11 @@ def test_solids_join_melt_and_cut():
     assert (Shape((a, hole)).distance(p) < 0.0).tolist() == [False, False, False]
     melted = Solid("box", centre=(1.05, 0.0, 0.0), size=(1.0, 1.0, 1.0), blend_m=0.3)
     gap = np.array([[0.525, 0.0, 0.0]])
-    assert Shape((a, melted)).distance(gap)[0] < 0.0 < Shape((a, Solid("box", (), (), (1.05, 0, 0), (1, 1, 1)))).distance(gap)[0]
+    assert (
+        Shape((a, melted)).distance(gap)[0]
+        < 0.0
+        < Shape((a, Solid("box", (), (), (1.05, 0, 0), (1, 1, 1)))).distance(gap)[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,9 @@ def test_a_flat_body_is_drawn_as_a_closed_plate():
 
 def test_paint_is_passive_red_or_blue():
     points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]])
-    paint = paint_for(points, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.1]]), np.zeros(2, dtype=np.int64), np.array([0.3]))
+    paint = paint_for(
+        points, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.1]]), np.zeros(2, dtype=np.int64), np.array([0.3])
+    )
     np.testing.assert_allclose(paint.colours(np.ones(2)), np.tile(PASSIVE, (2, 1)))
     np.testing.assert_allclose(paint.colours(np.full(2, 0.5))[0], CONTRACTED, atol=1e-9)
     np.testing.assert_allclose(paint.colours(np.full(2, 1.5))[0], EXTENDED, atol=1e-9)
@@ -133,7 +139,18 @@ def film() -> Film:
     bones = BoneTrack(("b",), ends, np.full((1, 2), 0.02), np.zeros((31, 0)))
     paint = paint_for(skin.at(mesh.nodes), np.array([[0.0, 0.1, 0.3]]), np.zeros(1, dtype=np.int64), np.array([0.2]))
     alphas = 1.0 - 0.35 * np.abs(np.sin(3.0 * times))[:, None]
-    return Film("rod", times, positions, alphas, skin, paint, bones, metrics={"advance_m": 2.2}, ground_m=0.0)
+    return Film(
+        "rod",
+        times,
+        positions,
+        alphas,
+        skin,
+        paint,
+        bones,
+        metrics={"advance_m": 2.2},
+        shown=("advance_m",),
+        ground_m=0.0,
+    )
 
 
 def read_accessor(gltf, blob: bytes, number: int) -> np.ndarray:
