@@ -1,9 +1,10 @@
 """Balance and tracking by forces from inside: ``python benchmarks/study_control.py --help``.
 
-Prints a table and writes ``control.json``, and film strips where asked for, into ``--out``: two feet for a minute under
-pushes, one foot with and without the angular momentum held, a captured walk in place and a standing reach for half a
-minute, captured walks over ground, pushes of growing strength, and the reduced against the full space on clips that
-the model has not seen.
+Prints a line for each run, then the table of what must hold; writes ``control.json``, and film strips where asked
+for, into ``--out``: two feet for a minute under pushes, one foot with and without the angular momentum held, a captured
+walk in place and a standing reach for half a minute, walks over ground (captured, shipped, made by ``marey.locomotion``
+and by a motion graph), the strongest pushes that a stand and a walk survive, and the reduced against the full space on
+clips that the model has not seen.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from marey.picture import film_strip, save_image
 from marey.simulate import Push
 
 STANDING, WALK, REACH = "69_70", "37_01", "79_20"
-WALKS = ("37_01", "07_04", "69_02", "16_33")
-SEEN, UNSEEN = ("69_01", "69_04", "69_05"), "69_02"
-PUSHES_N = (50.0, 100.0, 150.0, 200.0, 300.0, 400.0)
-BARE = TrackWeights(root=0.0, pose=0.0)  # nothing but the features of the source
+WALKS = ("37_01", "16_33", "35_01", "02_01", "07_04", "69_02")
+SEEN, UNSEEN = ("69_01", "69_04"), ("69_02", "69_05")
+PUSHES_N = (100.0, 150.0, 200.0, 250.0, 300.0, 350.0, 400.0, 500.0)
+WAYS = {"left": (1.0, 0.0, 0.0), "right": (-1.0, 0.0, 0.0), "ahead": (0.0, 0.0, 1.0), "back": (0.0, 0.0, -1.0)}
+BARE = TrackWeights(root=0.0, pose=0.0, step=0.0)  # nothing but the features of the source
 
 
 class Study:
@@ -41,6 +43,11 @@ class Study:
     def __init__(self, folder: Path, out: Path, seconds: float, modes: int | None, strips: bool) -> None:
         self.folder, self.out, self.share, self.modes, self.strips = folder, out, seconds, modes, strips
         self.rows: list[dict[str, Any]] = []
+        self.facts: list[tuple[str, str, bool]] = []  # what must hold, what was measured, and whether it does
+
+    def check(self, what: str, measured: str, *, holds: bool) -> None:
+        """Keep a line of the table."""
+        self.facts.append((what, measured, holds))
 
     def clip(self, name: str) -> Motion:
         """A captured clip without its first frame, a T-pose."""
@@ -78,60 +85,126 @@ def pushes_around(force_n: float, seconds: float) -> list[Push]:
 
 def standing(study: Study) -> None:
     """Check 68: two feet for a minute, one foot with and without the angular momentum."""
-    clip, whole = study.clip(STANDING), 60.0 * study.share
-    pushes = pushes_around(20.0, whole)
-    study.note("two feet, 20 N", lambda: balance(clip, seconds=whole, pushes=pushes, model=study.modes))
-    seconds = 20.0 * study.share
-    study.note("one foot", lambda: balance(clip, seconds=seconds, feet="left", model=study.modes))
+    clip, whole, seconds = study.clip(STANDING), 60.0 * study.share, 20.0 * study.share
+    two = study.note(
+        "two feet, 20 N", lambda: balance(clip, seconds=whole, pushes=pushes_around(20.0, whole), model=study.modes)
+    )
+    study.check(f"two feet, {whole:.0f} s, 20 N every 5 s", outcome(two), holds=two.fall is None)
+    one = study.note("one foot", lambda: balance(clip, seconds=seconds, feet="left", model=study.modes))
+    study.check("one foot, 10 s at least", outcome(one), holds=one.fall is None)
     study.note(
         "one foot, 20 N",
         lambda: balance(clip, seconds=seconds, feet="left", model=study.modes, pushes=pushes_around(20.0, seconds)),
     )
-    for momentum in (True, False):
+    held, free = (
         study.note(
-            f"one foot, features of the source, momentum {'held' if momentum else 'free'}",
+            f"one foot, features of the source, momentum {name}",
             lambda momentum=momentum: balance(
                 clip, seconds=0.6 * seconds, feet="left", model=None, momentum=momentum, weights=BARE
             ),
         )
+        for name, momentum in (("held", True), ("free", False))
+    )
+    longer = stood_s(held) > stood_s(free)
+    study.check(
+        "one foot longer with momentum held", f"{stood_s(held):.1f} s, else {stood_s(free):.1f} s", holds=longer
+    )
+
+
+def stood_s(found: TrackResult) -> float:
+    """How long [s] a figure stood."""
+    return found.motion.duration_s if found.fall is None else found.fall.time_s
+
+
+def outcome(found: TrackResult) -> str:
+    """What came of a run, in words."""
+    end = "upright" if found.fall is None else str(found.fall)
+    return f"{stood_s(found):.1f} s, {end}, {100.0 * found.mean_error_m:.1f} cm"
 
 
 def tracking(study: Study) -> None:
-    """A walk in place and a standing reach for half a minute, walks over ground for as long as they are."""
+    """A walk in place and a standing reach for half a minute."""
     seconds = 30.0 * study.share
     walk, reach = walk_in_place(study.clip(WALK), seconds), back_and_forth(study.clip(REACH), seconds)
-    study.note("walk in place", lambda: track_result(walk, model=study.modes))
-    study.note(
-        "walk in place, 20 N", lambda: track_result(walk, model=study.modes, pushes=pushes_around(20.0, seconds))
-    )
-    study.note("standing reach", lambda: track_result(reach, model=study.modes))
-    for name in WALKS:
-        study.note(f"walk {name}", lambda name=name: track_result(study.clip(name), model=study.modes))
+    for name, clip, pushes in (
+        ("walk in place", walk, ()),
+        ("walk in place, 20 N", walk, pushes_around(20.0, seconds)),
+        ("standing reach", reach, ()),
+    ):
+        found = study.note(name, lambda c=clip, p=pushes: track_result(c, model=study.modes, pushes=p))
+        study.check(f"{name}, {seconds:.0f} s", outcome(found), holds=found.fall is None)
+
+
+def walks(study: Study) -> None:
+    """Walks over ground, for as long as they are."""
+    clips = {name: study.clip(name) for name in WALKS} | {"shipped": marey.samples.walk()} | made_walks()
+    found = {
+        name: study.note(f"walk {name}", lambda c=clip: track_result(c, model=study.modes))
+        for name, clip in clips.items()
+    }
+    upright = [name for name, one in found.items() if one.fall is None]
+    study.check("walks over ground, 8 of 10", f"{len(upright)} of {len(found)}", holds=len(upright) >= 0.8 * len(found))
+
+
+def made_walks() -> dict[str, Motion]:
+    """A straight walk and one with a turn by the locomotion engine, and one from the demo graph."""
+    from marey.locomotion import Action, Script, Transition, perform
+    from marey.pipeline import synthesize
+    from marey.world import load_sketch
+
+    stand, ramp = Action(0.5, 0.0), Transition(1.0)
+    straight = (stand, ramp, Action(3.0, 1.2), ramp, stand)
+    turning = (stand, ramp, Action(1.0, 1.1), ramp, Action(2.5, 1.1, turn_rate=0.6), ramp, stand)
+    walked = {
+        f"locomotion {name}": perform(Script(line, rate_hz=100.0, name=name)).motion
+        for name, line in (("straight", straight), ("turning", turning))
+    }
+    sketch = load_sketch(marey.samples.sketch_file("s-curve"))
+    return walked | {"graph s-curve": synthesize(sketch, engine="graph").motion}
 
 
 def pushed(study: Study) -> None:
-    """How hard a push of a tenth of a second may be."""
-    clip, walk = study.clip(STANDING), walk_in_place(study.clip(WALK), 4.0)
+    """How hard a push of a tenth of a second may be, standing and walking."""
+    clip, walk = study.clip(STANDING), marey.samples.walk()
+    for way, direction in WAYS.items():
+        stand_n = strongest(study, f"stand, {way}", lambda p: balance(clip, seconds=4.0, pushes=p), "Spine1", direction)
+        walk_n = strongest(study, f"walk, {way}", lambda p: track_result(walk, pushes=p), "spine3", direction)
+        least = min(stand_n, walk_n)
+        study.check(f"push {way}, 0.1 s", f"stand {stand_n:.0f} N, walk {walk_n:.0f} N", holds=least >= PUSHES_N[0])
+
+
+def strongest(
+    study: Study, name: str, run: Callable[[list[Push]], TrackResult], joint: str, direction: tuple[float, ...]
+) -> float:
+    """The strongest push [N] of those tried, in growing order, that is survived."""
+    best = 0.0
     for force in PUSHES_N:
-        push = [Push("Spine1", (force, 0.0, 0.0), 1.0, 0.1)]
-        study.note(f"stand, {force:.0f} N", lambda p=push: balance(clip, seconds=4.0, pushes=p, model=study.modes))
-        study.note(f"walk in place, {force:.0f} N", lambda p=push: track_result(walk, pushes=p, model=study.modes))
+        push = [Push(joint, force * np.array(direction), 1.0, 0.1)]
+        if study.note(f"{name}, {force:.0f} N", lambda p=push: run(p)).fall is not None:
+            break
+        best = force
+    return best
 
 
 def spaces(study: Study) -> None:
-    """Equal tasks (centre of mass, momentum, root, feet; no pose) on a clip that the model has not seen."""
+    """Equal tasks (centre of mass, momentum, root, feet; no pose) on clips that the model has not seen."""
     seen = [prepared_clip(walk_in_place(study.clip(name), 2.0), 100.0) for name in SEEN]
-    unseen = walk_in_place(study.clip(UNSEEN), max(2.0, 5.0 * study.share))
     moves = sampled_clip(balance_moves(study.clip(SEEN[0])), 100.0)
     model = PGA(n_components=study.modes or 24, weights="lever").fit([*seen, moves])
-    truth = prepared_clip(unseen, 100.0)
-    for name, space in (("reduced", model), ("full", None)):
-        found = study.note(
-            f"unseen, {name} space",
-            lambda space=space: track_result(unseen, model=space, weights=TrackWeights(pose=0.0)),
-        )
-        study.rows[-1] |= pose_errors(found.motion, truth)
-        print(json.dumps(study.rows[-1]), flush=True)
+    for clip in UNSEEN:
+        unseen = walk_in_place(study.clip(clip), max(2.0, 5.0 * study.share))
+        truth, errors = prepared_clip(unseen, 100.0), dict[str, dict[str, float]]()
+        for name, space in (("reduced", model), ("full", None)):
+            found = study.note(
+                f"unseen {clip}, {name} space",
+                lambda u=unseen, space=space: track_result(u, model=space, weights=TrackWeights(pose=0.0)),
+            )
+            errors[name] = pose_errors(found.motion, truth)
+            study.rows[-1] |= errors[name]
+        reduced, full = errors["reduced"], errors["full"]
+        for unit in ("joints_cm", "joints_deg"):
+            measured = f"reduced {reduced[unit]:.2f}, full {full[unit]:.2f}"
+            study.check(f"unseen {clip}, {unit}: reduced nearer", measured, holds=reduced[unit] < full[unit])
 
 
 def pose_errors(motion: Motion, truth: Motion) -> dict[str, float]:
@@ -144,7 +217,7 @@ def pose_errors(motion: Motion, truth: Motion) -> dict[str, float]:
     return {"joints_cm": round(100.0 * float(apart.mean()), 3), "joints_deg": round(float(angle), 3)}
 
 
-PARTS = {"standing": standing, "tracking": tracking, "pushed": pushed, "spaces": spaces}
+PARTS = {"standing": standing, "tracking": tracking, "walks": walks, "pushed": pushed, "spaces": spaces}
 
 
 def main(arguments: list[str]) -> None:
@@ -161,7 +234,10 @@ def main(arguments: list[str]) -> None:
     study = Study(given.folder, given.out, given.share, given.modes or None, given.strips)
     for part in given.parts:
         PARTS[part](study)
-    (given.out / "control.json").write_text(json.dumps(study.rows, indent=1) + "\n")
+    for what, measured, holds in study.facts:
+        print(f"{'holds' if holds else 'FAILS'}  {what:45s} {measured}")
+    facts = [{"what": what, "measured": measured, "holds": holds} for what, measured, holds in study.facts]
+    (given.out / "control.json").write_text(json.dumps({"runs": study.rows, "facts": facts}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
