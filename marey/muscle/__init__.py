@@ -21,6 +21,17 @@ from marey.muscle._muscles import Muscles
 from marey.muscle._optimise import solve_control
 from marey.muscle._optimise_result import ControlResult
 from marey.muscle._particles import MassSpringSystem, network, particle, spring_pair
+from marey.muscle._pipeline import (
+    ElbowFlexion,
+    HandGoal,
+    Reach,
+    arm_motion,
+    elbow_angles,
+    flex_elbow,
+    hanging_pose,
+    reach,
+)
+from marey.muscle._pipeline_arm import arm_lengths, soft_arm
 from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Profile, Programme, Wave
 from marey.muscle._programmes_files import load_programmes, programme_from
 from marey.muscle._scene import Scene, scene, scene_names
@@ -38,12 +49,14 @@ __all__ = [
     "ControlProblem",
     "ControlResult",
     "Cosine",
+    "ElbowFlexion",
     "Embedding",
     "Film",
     "Function",
     "Goal",
     "Gradient",
     "Ground",
+    "HandGoal",
     "HillCurves",
     "Impulse",
     "Keyframed",
@@ -57,6 +70,7 @@ __all__ = [
     "Plan",
     "Profile",
     "Programme",
+    "Reach",
     "Scene",
     "SoftBody",
     "SoftSystem",
@@ -67,9 +81,14 @@ __all__ = [
     "activate",
     "activation_colours",
     "adjoint_gradient",
+    "arm_lengths",
+    "arm_motion",
     "critical_gains",
+    "elbow_angles",
+    "flex_elbow",
     "follow_excitation",
     "governed_axes",
+    "hanging_pose",
     "human_muscles",
     "load_programmes",
     "muscle_geometry",
@@ -78,10 +97,12 @@ __all__ = [
     "network",
     "particle",
     "programme_from",
+    "reach",
     "scene",
     "scene_names",
     "settle_count",
     "simulate_controls",
+    "soft_arm",
     "solve_control",
     "spring_pair",
 ]
