@@ -51,7 +51,7 @@ def cover(points: FloatArray, faces: Numbers, depth: Buffer, which: Numbers) -> 
 
 @kernel
 def _lit(shadow: Buffer, frame: FloatArray, lamp: Lamp, p: Vector, slack: float) -> float:
-    """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; up to ``slack`` [m] below it still is lit."""
+    """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; ``slack`` [m] below it is lit."""
     rows, columns = shadow.shape
     x, y = (dot(p, lamp.across) - frame[0]) * frame[2], (dot(p, lamp.along) - frame[1]) * frame[2]
     reach = 1.5 * RING + 1.0
