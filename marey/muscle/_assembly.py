@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray
+from marey.muscle._assembly_scipy import sums_by
 from marey.muscle._mesh import IndexArray, TetMesh
 
 
@@ -70,10 +71,10 @@ def cell_slopes(mesh: TetMesh) -> FloatArray:
     """Gradients (T, 4, 3) [1/m] of the shape functions at rest."""
     p = mesh.nodes[mesh.cells]
     inverse = np.linalg.inv((p[:, 1:] - p[:, :1]).transpose(0, 2, 1))  # rows are slopes of corners 1 to 3
-    return np.ascontiguousarray(np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1))
+    slopes = np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
+    return np.ascontiguousarray(slopes, dtype=np.float64)
 
 
 def node_shares(mesh: TetMesh) -> FloatArray:
     """A quarter of the volume of all cells around each node (V,) [m^3]."""
-    quarter = np.repeat(mesh.volumes / 4.0, 4)
-    return np.bincount(mesh.cells.ravel(), weights=quarter, minlength=len(mesh.nodes))
+    return sums_by(mesh.cells, np.repeat(mesh.volumes / 4.0, 4), len(mesh.nodes))

@@ -78,9 +78,8 @@ def _stress(
 
 @kernel
 def _mean_pressure(c: CellArrays, t: int, pressures: FloatArray) -> float:
-    return 0.25 * (
-        pressures[c.cells[t, 0]] + pressures[c.cells[t, 1]] + pressures[c.cells[t, 2]] + pressures[c.cells[t, 3]]
-    )
+    n0, n1, n2, n3 = c.cells[t, 0], c.cells[t, 1], c.cells[t, 2], c.cells[t, 3]
+    return 0.25 * float(pressures[n0] + pressures[n1] + pressures[n2] + pressures[n3])
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.muscle._assembly_scipy import graph_parts, sums_by
 from marey.muscle._body_elastic import Elastic, elastic_cells
 from marey.muscle._bones_state import BoundBones, NoBones
 from marey.muscle._mesh import IndexArray, TetMesh, frozen_indices
@@ -108,8 +109,10 @@ class SoftBody:
             elastic = elastic_cells(solid, material, young_pa, poisson, stiffness_scale)
         settings = BodySettings(integrator, solver, tolerance, damping)
         masses = density_kg_m3 * _node_volumes(solid)
-        held = {"pinned": pinned, "gravity": gravity, "ground": ground, "muscles": muscles, "bones": bones}
-        return SoftBody(solid, elastic, masses, settings, **held)
+        return SoftBody(
+            solid, elastic, masses, settings, pinned=pinned, gravity=gravity, ground=ground, muscles=muscles,
+            bones=bones,
+        )  # fmt: skip
 
     @property
     def cells(self) -> IndexArray:
@@ -181,12 +184,8 @@ class SoftBody:
 
 def connected_parts(count: int, elastic: Elastic) -> IndexArray:
     """Number of the connected part of each node (V,)."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
     starts, columns, _ = elastic.blocks
-    graph = csr_matrix((np.ones(len(columns)), columns, starts), shape=(count, count))
-    return connected_components(graph, directed=False)[1].astype(np.int32)
+    return graph_parts(count, np.repeat(np.arange(count), np.diff(starts)), columns)[1].astype(np.int32)
 
 
 def _solid_of(mesh: Solid) -> TetMesh | Lattice:
@@ -202,5 +201,4 @@ def _solid_of(mesh: Solid) -> TetMesh | Lattice:
 
 def _node_volumes(solid: TetMesh | Lattice) -> FloatArray:
     corners = solid.cells.shape[1]
-    share = np.repeat(solid.volumes / corners, corners)
-    return np.bincount(solid.cells.ravel(), weights=share, minlength=len(solid.nodes))
+    return sums_by(solid.cells, np.repeat(solid.volumes / corners, corners), len(solid.nodes))

@@ -18,10 +18,13 @@ from marey.muscle._assembly import (
     mirror_places,
     node_shares,
 )
+from marey.muscle._assembly_scipy import sums_by
 from marey.muscle._mesh import IndexArray, TetMesh
 
 MAX_POISSON: Final = 0.4999  # linear cells lock beyond
-CELL_POISSON: Final = 0.3  # what a neo-Hookean cell holds by itself; its nodes hold the rest of the volume, so that beams bend
+CELL_POISSON: Final = (
+    0.3  # what a neo-Hookean cell holds by itself; its nodes hold the rest of the volume, so that beams bend
+)
 POISSONS: Final = {"neo-hookean": 0.49, "corotational": 0.45}
 NUMBERS: Final = {"corotational": 0, "neo-hookean": 1}
 
@@ -52,7 +55,10 @@ class Elastic(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Cells:
-    """Tetrahedra of one material."""
+    """Tetrahedra of one material.
+
+    Cells hold a part of the volume, the averages around nodes the rest ([Bonet1998]_): linear cells alone would lock.
+    """
 
     number: int
     arrays: CellArrays
@@ -144,5 +150,4 @@ def _factors(scale: ArrayLike | None, count: int) -> FloatArray:
 
 def _node_means(mesh: TetMesh, values: FloatArray) -> FloatArray:
     """Sum over cells around a node of a quarter of volume times value (V,)."""
-    quarter: IndexArray = mesh.cells
-    return np.bincount(quarter.ravel(), weights=np.repeat(mesh.volumes * values / 4, 4), minlength=len(mesh.nodes))
+    return sums_by(mesh.cells, np.repeat(mesh.volumes * values / 4, 4), len(mesh.nodes))

@@ -44,8 +44,8 @@ class Implicit:
         coarse = coarse_space(body.mesh.nodes, blocks, body.carriers, body.bones.arrays)
         self.system = System(
             blocks.starts, blocks.columns, blocks.values, body.elastic.rises, np.zeros(count), body.carriers,
-            np.zeros((count, 3, 3)), body.bones.arrays, coarse, muscles, np.zeros((segments, 3, 3)), np.zeros((2, points, 3)),
-            np.zeros((2, count, 3)),
+            np.zeros((count, 3, 3)), body.bones.arrays, coarse, muscles, np.zeros((segments, 3, 3)),
+            np.zeros((2, points, 3)), np.zeros((2, count, 3)),
         )  # fmt: skip
         self.point_forces = np.zeros((points, 3))
         self.scratch = np.zeros((4, rows, 3))

@@ -20,10 +20,14 @@ def settle_momentum(
     The positions move along the new velocities, so that :math:`\sum m\,x \times v` is the same before and after.
 
     Args:
-        parts: (V,) number of the part of each node. loose: (P,) nothing holds the part.
-        m, x: masses (V,) and positions (V, 3) at the start. before: velocities there.
-        impulse: (V, 3) [N s] of all forces from outside. decay: factor of drag on momentum.
-        v: new velocities (V, 3), changed in place.
+        parts: (V,) number of the part of each node.
+        loose: (P,) nothing holds the part.
+        m: masses (V,) [kg].
+        x: positions (V, 3) [m] at the start.
+        before: velocities (V, 3) [m/s] at the start.
+        impulse: (V, 3) [N s] of all forces from outside.
+        decay: factor of drag on momentum.
+        v: new velocities (V, 3) [m/s], changed in place.
     """
     total = np.zeros((loose.shape[0], 10))
     for n in range(m.shape[0]):

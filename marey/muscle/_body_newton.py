@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from marey.muscle._body_implicit import Implicit, Solution
 from marey.muscle._solver import HELD
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from marey.muscle._body import SoftBody
 
 MAX_NEWTON: Final = 60
@@ -59,7 +57,7 @@ class _Problem:
     def __init__(self, body: SoftBody, implicit: Implicit, h: float, load: FloatArray, alphas: FloatArray) -> None:
         self.body, self.implicit, self.h, self.load, self.alphas = body, implicit, h, load, alphas
         self.held = body.carriers == HELD
-        self.stiffness: csr_array | None = None
+        self.stiffness: Any = None
         if body.damping[1] > 0:
             self.stiffness = body.tangent(body.positions, exact=False).tocsr()
 

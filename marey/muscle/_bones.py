@@ -96,7 +96,8 @@ class Bones:
             nodes: numbers of nodes carried by the bone of each joint.
             masses: [kg] of bones beside their nodes.
             origin: (3,) [m] where the root is.
-            limit_stiffness: [N m/rad]. joint_damping: [N m s/rad].
+            limit_stiffness: [N m/rad] beyond a limit.
+            joint_damping: [N m s/rad].
         """
         for name in (*joints, *nodes, *(masses or {})):
             if name not in skeleton.names:
@@ -132,13 +133,14 @@ def _rest_places(skeleton: Skeleton) -> FloatArray:
 def _bone_of(
     skeleton: Skeleton, j: int, places: FloatArray, joint: JointSpec, nodes: ArrayLike, mass_kg: float
 ) -> Bone:
-    kind, axis, limits = (joint, (0.0, 0.0, 1.0), None) if isinstance(joint, str) else (*joint, None)[:3]
+    kind = joint if isinstance(joint, str) else joint[0]
+    axis = (0.0, 0.0, 1.0) if isinstance(joint, str) else joint[1]
+    limits = joint[2] if not isinstance(joint, str) and len(joint) == 3 else None
     children = np.flatnonzero(np.asarray(skeleton.parents) == j)
     end = places[children].mean(axis=0) if len(children) else places[j]
     parent = int(skeleton.parents[j])
     name = None if parent < 0 else skeleton.names[parent]
-    options = {"limits": limits, "mass_kg": mass_kg, "end": end, "nodes": nodes}
-    return Bone(skeleton.names[j], places[j], name, kind, axis, **options)
+    return Bone(skeleton.names[j], places[j], name, kind, axis, limits, mass_kg=mass_kg, end=end, nodes=nodes)
 
 
 def carried_nodes(carriers: IndexArray) -> IndexArray:

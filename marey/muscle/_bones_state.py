@@ -65,8 +65,8 @@ class BoundBones:
         self._tips = np.array([bone.end for bone in given.bones])
         self._centres = np.array([bone.centre for bone in given.bones])
         counts = [FREEDOMS[bone.kind] for bone in given.bones]
-        self._first = np.concatenate([[0], np.cumsum(counts)]).astype(int)
-        self._rates = np.zeros(int(self._first[-1]))
+        self._first = [sum(counts[:k]) for k in range(len(counts) + 1)]
+        self._rates = np.zeros(self._first[-1])
         self._turns = np.tile(np.eye(3), (len(counts), 1, 1))  # of joints, in the axes of the parent at rest
         self._hinges = np.zeros(len(counts))
         self.rotations: FloatArray = self._turns.copy()
@@ -128,12 +128,16 @@ class BoundBones:
         out[len(velocities) :].ravel()[: len(self._rates)] = self._rates
         return out
 
+    def _above(self, k: int) -> FloatArray:
+        """Rotation (3, 3) of the parent of bone k, or of the world."""
+        return self.rotations[self.parents[k]] if self.parents[k] >= 0 else np.eye(3)
+
     def _screws(self) -> None:
         """World twist of each rate."""
         for k, bone in enumerate(self.given.bones):
             first = self._first[k]
-            parent = self.rotations[self.parents[k]] if self.parents[k] >= 0 else np.eye(3)
-            axes = (parent @ bone.axis)[None] if bone.kind == "hinge" else np.eye(3)
+            parent = self._above(k)
+            axes: FloatArray = (parent @ np.asarray(bone.axis))[None] if bone.kind == "hinge" else np.eye(3)
             if bone.kind == "fixed":
                 continue
             self.arrays.screws[first : first + len(axes)] = np.hstack([axes, np.cross(self.origins[k], axes)])
@@ -175,7 +179,7 @@ class BoundBones:
         else:
             turn = SO3.from_matrix(self._turns[k]).log()
             angle = float(np.linalg.norm(turn))
-            parent = self.rotations[self.parents[k]] if self.parents[k] >= 0 else np.eye(3)
+            parent = self._above(k)
             direction = parent @ turn / angle if angle > 0 else np.zeros(3)
         ahead = angle + h * float(direction @ self._rates[rows])
         low, high = bone.limits
@@ -238,8 +242,7 @@ class BoundBones:
     def _turn(self, h: float) -> None:
         for k, bone in enumerate(self.given.bones):
             rates = self._rates[self._first[k] : self._first[k + 1]]
-            above = self.parents[k]
-            parent = self.rotations[above] if above >= 0 else np.eye(3)
+            above, parent = self.parents[k], self._above(k)
             if bone.kind == "hinge":
                 self._hinges[k] += h * rates[0]
                 self._turns[k] = SO3.exp(self._hinges[k] * np.asarray(bone.axis)).matrix()

@@ -1,7 +1,7 @@
 r"""Compiled stress of one cell and its stiffness: co-rotational and stable neo-Hookean tetrahedra.
 
-Both energies depend on the singular values of :math:`F = U \Sigma V^T` alone, so both stiffnesses have the same shape in
-the frame of U and V: a 3x3 matrix A for stretches and, for each plane, one value for shear and one for twist. A
+Both energies depend on the singular values of :math:`F = U \Sigma V^T` alone, so both stiffnesses have the same shape
+in the frame of U and V: a 3x3 matrix A for stretches and, for each plane, one value for shear and one for twist. A
 stiffness that must not push is clamped there ([Smith2018]_ §4).
 """
 
@@ -119,8 +119,7 @@ def principal_stiffness(
     Co-rotational :math:`\mu\|\Sigma - I\|^2 + \frac\lambda2 \mathrm{tr}^2(\Sigma - I)`; neo-Hookean
     :math:`\frac\mu2(\|\Sigma\|^2 - 3) - \mu(J-1) + \frac{\lambda+\mu}2(J-1)^2 + p\,(J-1)`, ``pressure`` p of the nodes.
 
-    Args:
-        a: written (3, 3), stretches. shear, twist: written (3,), for the plane normal to each axis.
+    ``a`` (3, 3) is written for stretches, ``shear`` and ``twist`` (3,) for the plane normal to each axis.
     """
     if material == COROTATIONAL:
         c = lam * (s[0] + s[1] + s[2] - 3.0) - 2.0 * mu

@@ -92,7 +92,7 @@ def frozen_indices(values: ArrayLike, width: int | None, bound: int, *, name: st
     array = np.asarray(values)
     if array.size == 0:
         array = array.reshape(0) if width is None else array.reshape(0, width)
-    if array.ndim != (1 if width is None else 2) or (width is not None and array.shape[1] != width):
+    if array.ndim != (1 if width is None else 2) or (width is not None and array.shape[-1] != width):
         raise InputError(f"{name} has shape {array.shape}, expected (any{'' if width is None else f', {width}'})")
     if array.size and array.dtype.kind not in "iu":
         raise InputError(f"{name} holds {array.dtype}, expected whole numbers")

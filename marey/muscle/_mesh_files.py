@@ -60,7 +60,7 @@ def fill_surface(vertices: ArrayLike, faces: ArrayLike, edge_m: float | None) ->
         raise InputError("the surface has no face")
     size = float(np.linalg.norm(np.ptp(points, axis=0)))
     edge = EDGE_SHARE * size if edge_m is None else float(edge_m)
-    if not (np.isfinite(edge) and 0 < edge):
+    if not (np.isfinite(edge) and edge > 0):
         raise InputError(f"edge_m is {edge_m}", "It must be positive")
     nodes, cells = _tetrahedralise(points, triangles, edge)
     if not len(cells):
@@ -71,12 +71,12 @@ def fill_surface(vertices: ArrayLike, faces: ArrayLike, edge_m: float | None) ->
 def _tetrahedralise(points: FloatArray, triangles: IndexArray, edge: float) -> tuple[FloatArray, IndexArray]:
     """Nodes and cells by fTetWild, which leaves a file where it runs: it runs in a folder of its own."""
     try:
-        from pytetwild import (  # pyright: ignore[reportMissingTypeStubs]
-            tetrahedralize,  # pyright: ignore[reportUnknownVariableType]
-        )
+        import pytetwild
     except ImportError:
         raise MissingExtraError("filling a surface", "soft") from None
     with TemporaryDirectory() as folder, chdir(folder):
-        found = cast(Any, tetrahedralize)(points.copy(), triangles.copy(), edge_length_abs=edge, num_threads=1)
+        found = cast(Any, pytetwild).tetrahedralize(
+            points.copy(), triangles.copy(), edge_length_abs=edge, num_threads=1
+        )
     nodes, cells = found[:2]
     return np.asarray(nodes, dtype=np.float64), np.asarray(cells, dtype=np.int32)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
+from marey.muscle._assembly_scipy import close_pairs, graph_parts
 from marey.muscle._mesh import IndexArray, TetMesh, cell_volumes
 
 SLIVER: Final = 1e-9  # [-] volume of a cell over the cube of the box's diagonal
@@ -56,7 +57,7 @@ def repair(nodes: FloatArray, cells: IndexArray) -> tuple[TetMesh, MeshReport]:
     """
     size = float(np.linalg.norm(np.ptp(nodes, axis=0))) if len(nodes) else 0.0
     first = _first_at_place(nodes, SAME_PLACE * size)
-    joined = first[cells]
+    joined = first[cells].astype(np.int32)
     volumes = cell_volumes(nodes, joined)
     sliver = np.abs(volumes) <= SLIVER * size**3
     copy = ~sliver & ~_is_first(np.sort(joined, axis=1))
@@ -78,13 +79,8 @@ def repair(nodes: FloatArray, cells: IndexArray) -> tuple[TetMesh, MeshReport]:
 
 def _first_at_place(nodes: FloatArray, tolerance: float) -> IntArray:
     """For each node the lowest number of a node at its place (V,)."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import KDTree
-
-    pairs = KDTree(nodes).query_pairs(tolerance, output_type="ndarray") if len(nodes) else np.zeros((0, 2), dtype=int)
-    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(nodes), len(nodes)))
-    _, groups = connected_components(graph, directed=False)
+    pairs = close_pairs(nodes, tolerance)
+    _, groups = graph_parts(len(nodes), pairs[:, 0], pairs[:, 1])
     lowest = np.full(groups.max(initial=0) + 1, len(nodes))
     np.minimum.at(lowest, groups, np.arange(len(nodes)))
     return lowest[groups]
@@ -106,13 +102,7 @@ def _compact(nodes: FloatArray, cells: IndexArray) -> tuple[IntArray, TetMesh]:
 
 def count_parts(mesh: TetMesh) -> int:
     """How many connected parts a mesh has."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    rows, columns = np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel()
-    count = len(mesh.nodes)
-    graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(count, count))
-    return int(connected_components(graph, directed=False)[0])
+    return graph_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())[0]
 
 
 def require_sound(mesh: TetMesh) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.muscle._assembly import Blocks
+from marey.muscle._assembly_scipy import graph_distances, sparse
 from marey.muscle._mesh import IndexArray
 from marey.muscle._solver import FREE, BoneArrays, Coarse
 
@@ -32,21 +33,19 @@ def coarse_space(nodes: FloatArray, blocks: Blocks, carriers: IndexArray, bones:
 
 def _regions(nodes: FloatArray, blocks: Blocks, carriers: IndexArray) -> IndexArray:
     """Region of each free node (V,), -1 elsewhere: seeds farthest from one another, then the nearest seed."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import dijkstra
-
     starts, columns, _ = blocks
     rows = np.repeat(np.arange(len(nodes)), np.diff(starts))
     free = (carriers[rows] == FREE) & (carriers[columns] == FREE)
     lengths = np.linalg.norm(nodes[rows[free]] - nodes[columns[free]], axis=1)
-    graph = csr_matrix((lengths + 1e-12, (rows[free], columns[free])), shape=(len(nodes), len(nodes)))
+    shape = (len(nodes), len(nodes))
+    graph = sparse().csr_array((lengths + 1e-12, (rows[free], columns[free])), shape=shape)
     inside = carriers == FREE
     count = min(MAX_REGIONS, -(-int(inside.sum()) // NODES_PER_REGION))
     labels = np.full(len(nodes), -1, dtype=np.int32)
     nearest = np.where(inside, np.inf, -1.0)
     for number in range(count):
         seed = int(np.argmax(nearest))
-        found = dijkstra(graph, indices=seed)
+        found = graph_distances(graph, seed)
         closer = inside & (found < nearest)
         labels[closer] = number
         nearest[closer] = found[closer]

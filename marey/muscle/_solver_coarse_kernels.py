@@ -1,11 +1,13 @@
 r"""Compiled two-level preconditioner: diagonal blocks, and regions that move as if rigid.
 
-With Z the rigid motions of the regions and the rates of bones, :math:`B = D^{-1} + Z (Z^T A Z)^{-1} Z^T`. Diagonal blocks
-pass forces from node to node; long, slow bending of a limb takes them as many iterations as the limb has nodes. The
-regions do it in one.
+With Z the rigid motions of the regions and the rates of bones, :math:`B = D^{-1} + Z (Z^T A Z)^{-1} Z^T`. Diagonal
+blocks pass forces from node to node; long, slow bending of a limb takes them as many iterations as the limb has nodes.
+The regions do it in one.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +58,7 @@ def coarse_matrix(s: System) -> None:
 
 
 @kernel
-def _touch(c: Coarse, b: int, touched: int) -> int:
+def _touch(c: Coarse, b: Any, touched: int) -> int:
     for t in range(touched):
         if c.touched[t] == b:
             return touched

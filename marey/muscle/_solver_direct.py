@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
 from marey.base import FloatArray
+from marey.muscle._assembly_scipy import linear_solvers, sparse
 from marey.muscle._solver import FREE, System
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
 
 TOLERANCE: Final = 1e-12  # [-] of the residual, where splines are beside the factors
 MAX_REFINEMENTS: Final = 100
@@ -18,12 +16,10 @@ MAX_REFINEMENTS: Final = 100
 
 def solve_direct(system: System, right: FloatArray, unknowns: FloatArray) -> tuple[int, float]:
     """Solve for the unknowns (V + R, 3) in place: factors of all but splines, then conjugate gradients with them."""
-    from scipy.sparse.linalg import LinearOperator, cg, splu
-
     from marey.muscle._solver_kernels import apply
 
-    reach = _reach(system, unknowns.size)
-    factors = splu(cast("csc_array", (reach.T @ _matrix(system) @ reach + _own(system, unknowns.size)).tocsc()))
+    linear, reach = linear_solvers(), _reach(system, unknowns.size)
+    factors = linear.splu((reach.T @ _matrix(system) @ reach + _own(system, unknowns.size)).tocsc())
     if not len(system.blocks):
         unknowns[:] = factors.solve(right.ravel()).reshape(unknowns.shape)
         return 1, 0.0
@@ -35,32 +31,29 @@ def solve_direct(system: System, right: FloatArray, unknowns: FloatArray) -> tup
         return out.ravel() + _idle(system, unknowns.size) * u
 
     shape = (unknowns.size, unknowns.size)
-    found, _ = cg(
-        LinearOperator(shape, matvec=times, dtype=np.float64), right.ravel(), rtol=TOLERANCE, maxiter=MAX_REFINEMENTS,
-        M=LinearOperator(shape, matvec=factors.solve, dtype=np.float64),
+    found, _ = linear.cg(
+        linear.LinearOperator(shape, matvec=times, dtype=np.float64), right.ravel(), rtol=TOLERANCE,
+        maxiter=MAX_REFINEMENTS,
+        M=linear.LinearOperator(shape, matvec=factors.solve, dtype=np.float64),
     )  # fmt: skip
     unknowns[:] = found.reshape(unknowns.shape)
     return count[0], TOLERANCE
 
 
-def _matrix(system: System) -> csc_array:
+def _matrix(system: System) -> Any:
     """Blocks and volumes (3V, 3V)."""
-    from scipy.sparse import bsr_array, csr_array, diags_array
-
     count = len(system.carriers)
-    whole = bsr_array((system.values, system.columns, system.starts), shape=(3 * count, 3 * count)).tocsc()
+    whole = sparse().bsr_array((system.values, system.columns, system.starts), shape=(3 * count, 3 * count)).tocsc()
     if len(system.rises):
         wide = 3 * system.columns[:, None].astype(np.int64) + np.arange(3)
         starts = 3 * system.starts.astype(np.int64)
-        rises = csr_array((system.rises.ravel(), wide.ravel(), starts), shape=(count, 3 * count))
-        whole = whole + rises.T @ diags_array(system.weights) @ rises
-    return cast("csc_array", whole)
+        rises = sparse().csr_array((system.rises.ravel(), wide.ravel(), starts), shape=(count, 3 * count))
+        whole = whole + rises.T @ sparse().diags_array(system.weights) @ rises
+    return whole
 
 
-def _reach(system: System, size: int) -> csc_array:
+def _reach(system: System, size: int) -> Any:
     """What unknowns do to velocities of nodes (3V, unknowns)."""
-    from scipy.sparse import coo_array
-
     count, bones = len(system.carriers), system.bones
     free = (3 * np.flatnonzero(system.carriers == FREE)[:, None] + np.arange(3)).ravel()
     rows, columns, values = [free], [free], [np.ones(len(free))]
@@ -70,7 +63,7 @@ def _reach(system: System, size: int) -> csc_array:
         columns.append(np.full(3 * len(moved), 3 * count + d))
         values.append((screw[3:] + np.cross(screw[:3], bones.arms[moved])).ravel())
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    return cast("csc_array", coo_array(entries, shape=(3 * count, size)).tocsc())
+    return sparse().coo_array(entries, shape=(3 * count, size)).tocsc()
 
 
 def _idle(system: System, size: int) -> FloatArray:
@@ -82,12 +75,10 @@ def _idle(system: System, size: int) -> FloatArray:
     return out
 
 
-def _own(system: System, size: int) -> csc_array:
+def _own(system: System, size: int) -> Any:
     """Inertia of rates, and ones for idle unknowns."""
-    from scipy.sparse import csc_array, diags_array
-
-    whole = cast("csc_array", diags_array(_idle(system, size)).tolil())
+    whole = sparse().diags_array(_idle(system, size)).tolil()
     first, rates = 3 * len(system.carriers), len(system.bones.screws)
     if rates:
         whole[first : first + rates, first : first + rates] = system.bones.inertia
-    return csc_array(whole)
+    return whole.tocsc()

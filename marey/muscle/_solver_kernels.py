@@ -18,7 +18,7 @@ def multiply(
     starts: IndexArray, columns: IndexArray, values: FloatArray, rises: FloatArray, weights: FloatArray, v: FloatArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
-    r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G are the rises of node volumes, w (V,) their weights."""
+    r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G: rises of node volumes, w (V,): their weights."""
     bulky = rises.shape[0] > 0
     for n in range(starts.shape[0] - 1):
         y0, y1, y2 = 0.0, 0.0, 0.0

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.muscle._assembly import Blocks, block_pattern, block_places
+from marey.muscle._assembly_scipy import sums_by
 from marey.muscle._mesh import IndexArray, frozen_indices
 
 CUBE_QUADS: Final = np.array([[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]])
@@ -43,14 +44,14 @@ class Lattice:
     @staticmethod
     def from_boxes(boxes: Iterable[tuple[ArrayLike, ArrayLike]], spacing_m: float) -> Lattice:
         """Cells whose centre lies in one of the boxes (lowest corner, highest corner), (2,) or (3,) [m] each."""
-        pairs = np.array([[np.asarray(low, dtype=float), np.asarray(high, dtype=float)] for low, high in boxes])
+        pairs: FloatArray = np.array([[np.asarray(c, dtype=np.float64) for c in pair] for pair in boxes])
         if pairs.ndim != 3 or pairs.shape[2] not in (2, 3) or not np.isfinite(pairs).all():
             raise InputError(f"boxes have shape {pairs.shape}", "Give pairs of corners of two or three numbers")
         if not spacing_m > 0:
             raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
         low, high = pairs[:, 0].min(axis=0), pairs[:, 1].max(axis=0)
-        counts = np.maximum(1, np.round((high - low) / spacing_m).astype(int))
-        axes = [start + (np.arange(n) + 0.5) * spacing_m for start, n in zip(low, counts, strict=True)]
+        counts = [max(1, round(float(extent) / spacing_m)) for extent in high - low]
+        axes = [float(start) + (np.arange(n) + 0.5) * spacing_m for start, n in zip(low, counts, strict=True)]
         centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         mask = np.zeros(centres.shape[:-1], dtype=bool)
         for first, last in pairs:
@@ -93,21 +94,18 @@ def _mask(mask: ArrayLike, spacing_m: float) -> BoolArray:
 def _springs_of(cells: IndexArray, axes: int) -> tuple[IndexArray, FloatArray]:
     r"""All springs once, with the sum of what each cell gives to them.
 
-    Every cell gives :math:`k_1/4` to its edges, :math:`k_2/2` to diagonals of faces, :math:`k_3` to its own (in the plane
-    :math:`k_1/2`, :math:`k_2`), with :math:`k_1 = 11/3\,k`, :math:`k_2 = k_3 = k = 6 E h/35` (in the plane
-    :math:`k_1 = 2 k`, :math:`k = 3 E h/8`). A large lattice is then isotropic with Young's modulus E; Poisson's ratio is
-    1/4, in the plane 1/3, as it must be where all forces are central.
+    Every cell gives :math:`k_1/4` to its edges, :math:`k_2/2` to diagonals of faces, :math:`k_3` to its own (in the
+    plane :math:`k_1/2`, :math:`k_2`), with :math:`k_1 = 11/3\,k`, :math:`k_2 = k_3 = k = 6 E h/35` (in the plane
+    :math:`k_1 = 2 k`, :math:`k = 3 E h/8`). A lattice is then isotropic with Young's modulus E; Poisson's ratio is 1/4,
+    in the plane 1/3, as it must be where all forces are central.
     """
     corners = np.array(list(product((0, 1), repeat=axes)))
-    if axes == 3:
-        share = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35}
-    else:
-        share = {1: 2 * 3 / 8 / 2, 2: 3 / 8}
-    pairs = [(a, b) for a, b in combinations(range(len(corners)), 2)]
+    share = {1: 11 / 3 * 6 / 35 / 4, 2: 6 / 35 / 2, 3: 6 / 35} if axes == 3 else {1: 2 * 3 / 8 / 2, 2: 3 / 8}
+    pairs = list(combinations(range(len(corners)), 2))
     gifts = np.array([share[int(np.abs(corners[a] - corners[b]).sum())] for a, b in pairs])
     joined = np.sort(cells[:, pairs].reshape(-1, 2), axis=1)
     springs, which = np.unique(joined, axis=0, return_inverse=True)
-    return springs.astype(np.int32), np.bincount(which.ravel(), weights=np.tile(gifts, len(cells)))
+    return springs.astype(np.int32), sums_by(which, np.tile(gifts, len(cells)), len(springs))
 
 
 @dataclass(slots=True, eq=False)
@@ -179,5 +177,5 @@ def _spring_means(lattice: Lattice, scale: ArrayLike) -> FloatArray:
     joined = np.sort(lattice.cells[:, pairs].reshape(-1, 2), axis=1).astype(np.int64)
     keys = lattice.springs[:, 0].astype(np.int64) * count + lattice.springs[:, 1]
     which = np.searchsorted(keys, joined[:, 0] * count + joined[:, 1])
-    total = np.bincount(which, weights=np.repeat(factors, len(pairs)), minlength=len(keys))
+    total = sums_by(which, np.repeat(factors, len(pairs)), len(keys))
     return total / np.bincount(which, minlength=len(keys))

@@ -54,7 +54,15 @@ def double(**options: object) -> SoftBody:
     x = mesh.nodes[:, 0]
     bones = [
         Bone("upper", (0, 0, 0), nodes=np.flatnonzero(x < 0.16), end=(0.2, 0, 0), mass_kg=1.0),
-        Bone("lower", (0.2, 0, 0), parent="upper", nodes=np.flatnonzero(x > 0.24), end=(0.4, 0, 0), mass_kg=0.5, **options),
+        Bone(
+            "lower",
+            (0.2, 0, 0),
+            parent="upper",
+            nodes=np.flatnonzero(x > 0.24),
+            end=(0.4, 0, 0),
+            mass_kg=0.5,
+            **options,
+        ),
     ]
     return SoftBody.from_mesh(mesh, bones=Bones(bones), young_pa=5e3)
 
@@ -104,7 +112,7 @@ def test_limits_stop_a_hinge():
     for _ in range(240):
         body.step(1 / 120)
         angles.append(body.bones.angles["lower"])
-    assert -0.45 < min(angles)
+    assert min(angles) > -0.45
     assert max(angles) < 0.35
     assert min(angles) < -0.1
 
@@ -113,7 +121,9 @@ def test_a_ball_joint_swings_in_every_plane_and_stops_at_its_cone():
     mesh = rod()
     nodes = np.arange(len(mesh.nodes))
     for gravity, axis in (((0, -G, 0), 1), ((0, 0, G), 2)):
-        body = SoftBody.from_mesh(mesh, bones=Bones([Bone("arm", (0, 0, 0), kind="ball", nodes=nodes)]), gravity=gravity)
+        body = SoftBody.from_mesh(
+            mesh, bones=Bones([Bone("arm", (0, 0, 0), kind="ball", nodes=nodes)]), gravity=gravity
+        )
         for _ in range(20):
             body.step(0.005)
         assert np.sign(gravity[axis]) * body.positions[:, axis].mean() > 0.01
@@ -142,7 +152,9 @@ def test_a_fixed_bone_holds_its_nodes_and_reset_brings_bones_back():
 
 
 def test_bones_come_from_a_skeleton():
-    skeleton = Skeleton(("shoulder", "elbow", "wrist"), np.array([-1, 0, 1]), np.array([[0, 0, 0], [0.15, 0, 0], [0.15, 0, 0]]))
+    skeleton = Skeleton(
+        ("shoulder", "elbow", "wrist"), np.array([-1, 0, 1]), np.array([[0, 0, 0], [0.15, 0, 0], [0.15, 0, 0]])
+    )
     mesh = rod()
     x = mesh.nodes[:, 0]
     nodes = {"shoulder": np.flatnonzero(x < 0.12), "elbow": np.flatnonzero(x > 0.18)}
