@@ -190,11 +190,11 @@ class Controller(Steered[ControlReport]):
 
     def _rows(self, system: StepSystem) -> Rows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
-        simulator, state = self.simulator, self.simulator.state
+        simulator = self.simulator
         if simulator.constrainer is None:
             return _no_rows(system.rhs.size)
-        place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-        return simulator.constrainer.rows(*place, system.dt, simulator.memory, friction="staggered")
+        now = (system.mechanics, simulator.state, system.dt, simulator.memory)
+        return simulator.constrainer.rows(*now, friction="staggered")
 
 
 class _Posed(NamedTuple):

@@ -126,9 +126,8 @@ def solved_under(
     simulator: Simulator, system: StepSystem, inertia: FloatArray, rhs: FloatArray
 ) -> tuple[FloatArray, Outcome | None]:
     r"""Velocity ``(d,)`` of least :math:`\frac12 v^T M v - f^T v` under all that holds a figure, and what held it."""
-    constrainer, state = simulator.constrainer, simulator.state
-    if constrainer is None:
+    if simulator.constrainer is None:
         return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
-    place = (system.mechanics, state.rotations.wxyz, state.coordinates, state.velocity)
-    outcome = constrainer.solve(*place, system.dt, inertia, rhs, simulator.memory)
+    step = (system.mechanics, simulator.state, system.dt, inertia, rhs)
+    outcome = simulator.constrainer.solve(*step, simulator.memory)
     return outcome.velocity, outcome

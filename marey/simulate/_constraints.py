@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from marey.simulate._mechanics import Mechanics
 from marey.simulate._mechanism import Mechanism, plain
 from marey.simulate._rows import Names, Remembered, Rows, plain_rows, stacked
 from marey.simulate._solve import Solution, solve_factored
+from marey.simulate._state import State
 from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1
@@ -51,6 +52,16 @@ class Outcome:
     balls: tuple[Ball, ...]
     changes: int  # of the active set: the work of the solver
     is_converged: bool
+
+
+class _Instant(NamedTuple):
+    """The beginning of a step."""
+
+    here: Mechanics
+    state: State
+    dt: float
+    memory: Memory
+    planes: Planes
 
 
 class _Near(NamedTuple):
@@ -133,53 +144,45 @@ class Constrainer:
     def rows(
         self,
         here: Mechanics,
-        wxyz: FloatArray,
-        coordinates: FloatArray,
-        velocity: FloatArray,
+        state: State,
         dt: float,
         memory: Memory | None = None,
         *,
         friction: Friction | None = None,
     ) -> Rows:
-        """Rows of a step that is expected to have about this velocity ``(d,)``; balls come as a surprise.
+        """Rows of a step that is expected to have about the velocity of the last; balls come as a surprise.
 
         Args:
-            here: mechanics of the present configuration.
-            wxyz: local rotations ``(J, 4)``.
-            coordinates: of the pose model ``(k,)``.
-            velocity: before the step ``(d,)``.
+            here: mechanics of the state.
+            state: at the beginning of the step.
             dt: length of the step [s].
             memory: of the last step.
             friction: how to write the rows of contacts, in place of how the grounds say: "coulomb" facets of cones,
                 "staggered" a normal and two tangential rows (their ``partners`` and ``grips`` tell what bounds them),
                 "stick" or "frictionless".
         """
-        memory = self.first_memory() if memory is None else memory
-        planes = self._planes
+        at = self._instant(here, state, dt, memory)
         if friction is not None:
             if friction not in FRICTIONS:
                 raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
-            planes = planes._replace(modes=np.full(len(self.grounds), FRICTIONS.index(friction)))
-        return self._gathered(here, wxyz, velocity, velocity, dt, memory, planes).rows
+            modes = np.full(len(self.grounds), FRICTIONS.index(friction))
+            at = at._replace(planes=at.planes._replace(modes=modes))
+        return self._gathered(at, state.velocity).rows
 
     def solve(
         self,
         here: Mechanics,
-        wxyz: FloatArray,
-        coordinates: FloatArray,
-        velocity: FloatArray,
+        state: State,
         dt: float,
         inertia: FloatArray,
         rhs: FloatArray,
         memory: Memory | None = None,
     ) -> Outcome:
-        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows.
+        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows; see ``rows``.
 
         Args:
-            here: mechanics of the present configuration.
-            wxyz: local rotations ``(J, 4)``.
-            coordinates: of the pose model ``(k,)``.
-            velocity: before the step ``(d,)``.
+            here: mechanics of the state.
+            state: at the beginning of the step.
             dt: length of the step [s].
             inertia: M with any damping ``(d, d)``.
             rhs: f ``(d,)``.
@@ -187,67 +190,50 @@ class Constrainer:
         """
         from marey.simulate._solve_factor_kernels import cholesky, solved
 
-        memory = self.first_memory() if memory is None else memory
+        at = self._instant(here, state, dt, memory)
         factor, _ = cholesky(inertia)
         free = solved(factor, rhs)
-        gathered = self._gathered(here, wxyz, free, velocity, dt, memory, self._planes)
-        if memory.balls:
-            factor, free, gathered = self._joined_by_balls(factor, free, gathered, here, velocity, dt, memory.balls)
-        rows, slots = gathered.rows, gathered.rows.slots
-        start = np.where(slots >= 0, memory.warm[slots], 0.0)
-        found = solve_factored(factor, free, rows, start=start)
+        gathered = self._gathered(at, free)
+        if at.memory.balls:
+            factor, free, gathered = self._joined_by_balls(at, factor, free, gathered)
+        slots, warm = gathered.rows.slots, at.memory.warm
+        found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
         if self._limit_rows is not None:
-            gathered, found = self._within_limits(factor, free, gathered, found, here, wxyz, dt)
-            rows, slots = gathered.rows, gathered.rows.slots
-        warm = np.zeros(len(memory.warm))
-        warm[slots[slots >= 0]] = found.multipliers[slots >= 0]
-        contacts, memory = self._remembered(here, gathered, found, dt, memory)
+            gathered, found = self._within_limits(at, factor, free, gathered, found)
+        contacts, remembered = self._remembered(at, gathered, found)
         return Outcome(
             found.velocity[: self._size],
-            (found.multipliers @ rows.J)[: self._size],
+            (found.multipliers @ gathered.rows.J)[: self._size],
             contacts,
-            replace(memory, warm=warm),
+            remembered,
             found.relaxed,
-            memory.balls,
+            remembered.balls,
             found.changes,
             found.is_converged,
         )
 
-    def _gathered(
-        self,
-        here: Mechanics,
-        wxyz: FloatArray,
-        expected: FloatArray,
-        velocity: FloatArray,
-        dt: float,
-        memory: Memory,
-        planes: Planes,
-    ) -> _Gathered:
-        """All rows of a step from a velocity, expected to come to about another."""
+    def _instant(self, here: Mechanics, state: State, dt: float, memory: Memory | None) -> _Instant:
+        return _Instant(here, state, dt, self.first_memory() if memory is None else memory, self._planes)
+
+    def _gathered(self, at: _Instant, expected: FloatArray) -> _Gathered:
+        """All rows of a step that is expected to come to about a velocity."""
         expected = plain(expected)
-        near, contact_part = self._contact_rows(here, expected, velocity, dt, memory, planes)
-        parts, logs = [contact_part], memory.logs
+        near, contact_part = self._contact_rows(at, expected)
+        parts, logs = [contact_part], at.memory.logs
         if self._limit_rows is not None:
-            J, b, who, logs = self._limit_rows.rows(wxyz, here.turns, memory.logs, expected, dt)
+            J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
             parts.append(self._limit_part(J, b, who))
-        parts += [constraint.rows(here, self.skeleton, dt) for constraint in self._constraints]
+        parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
         return _Gathered(stacked(parts), near, logs)
 
-    def _contact_rows(
-        self,
-        here: Mechanics,
-        expected: FloatArray,
-        velocity: FloatArray,
-        dt: float,
-        memory: Memory,
-        planes: Planes,
-    ) -> tuple[_Near, Rows]:
+    def _contact_rows(self, at: _Instant, expected: FloatArray) -> tuple[_Near, Rows]:
         from marey.simulate._rows_kernels import contact_rows, near_contacts
 
-        columns, spheres = (here.angular, here.linear), self.spheres
-        which, gaps, arms, speeds = near_contacts(here.frames, here.joints, *columns, spheres, planes, expected, dt)
+        here, planes, spheres = at.here, at.planes, self.spheres
+        columns = (here.angular, here.linear)
+        which, gaps, arms, speeds = near_contacts(here.frames, here.joints, *columns, spheres, planes, expected, at.dt)
         near = _Near(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
-        found = (which, gaps, arms, speeds, memory.contacts, velocity, dt)
+        found = (which, gaps, arms, speeds, at.memory.contacts, at.state.velocity, at.dt)
         table = contact_rows(*columns, near.places, spheres, planes, *found)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
         return near, Rows(*table, priorities, Names(self._slot_names, table.slots))
@@ -265,19 +251,13 @@ class Constrainer:
         return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
 
     def _within_limits(
-        self,
-        factor: FloatArray,
-        free: FloatArray,
-        gathered: _Gathered,
-        found: Solution,
-        here: Mechanics,
-        wxyz: FloatArray,
-        dt: float,
+        self, at: _Instant, factor: FloatArray, free: FloatArray, gathered: _Gathered, found: Solution
     ) -> tuple[_Gathered, Solution]:
         """The same step with rows for limits that it would break, if there are any."""
         assert self._limit_rows is not None
+        wxyz, turns = at.state.rotations.wxyz, at.here.turns
         for _ in range(LIMIT_PASSES):
-            J, b, who = self._limit_rows.broken_rows(wxyz, here.turns, plain(found.velocity), dt)
+            J, b, who = self._limit_rows.broken_rows(wxyz, turns, plain(found.velocity), at.dt)
             if not len(b):
                 break
             wider = np.zeros((len(b), len(free)))
@@ -289,29 +269,20 @@ class Constrainer:
         return gathered, found
 
     def _joined_by_balls(
-        self,
-        factor: FloatArray,
-        free: FloatArray,
-        gathered: _Gathered,
-        here: Mechanics,
-        velocity: FloatArray,
-        dt: float,
-        balls: Sequence[Ball],
+        self, at: _Instant, factor: FloatArray, free: FloatArray, gathered: _Gathered
     ) -> tuple[FloatArray, FloatArray, _Gathered]:
         """The same step with balls: more velocities, more rows."""
-        hits = ball_rows(balls, self._solid, self.grounds, here, velocity, dt)
-        rows = gathered.rows
+        balls, rows = at.memory.balls, gathered.rows
+        hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
         wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-        factor, free = with_balls(factor, free, balls, dt)
+        factor, free = with_balls(factor, free, balls, at.dt)
         return factor, free, gathered._replace(rows=stacked([replace(rows, J=wider), hits]))
 
-    def _remembered(
-        self, here: Mechanics, gathered: _Gathered, found: Solution, dt: float, memory: Memory
-    ) -> tuple[Contacts, Memory]:
+    def _remembered(self, at: _Instant, gathered: _Gathered, found: Solution) -> tuple[Contacts, Memory]:
         """Contacts with their impulses, and what the next step has to know."""
         from marey.simulate._rows_kernels import impulses_of, remember
 
-        near, rows = gathered.near, gathered.rows
+        near, rows, here, memory = gathered.near, gathered.rows, at.here, at.memory
         which = near.which
         impulses = impulses_of(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
@@ -319,7 +290,6 @@ class Constrainer:
             *(here.angular, here.linear, self.spheres, self._planes, which, near.arms, near.places),
             *(impulses, velocity, memory.contacts),
         )
-        balls = moved_balls(memory.balls, found.velocity[self._size :], dt)
         contacts = Contacts(
             tuple(self.sphere_names[int(s)] for s in which[:, 1]),
             self.spheres.joints[which[:, 1]],
@@ -327,6 +297,10 @@ class Constrainer:
             self._planes.normals[which[:, 0]],
             near.gaps,
             impulses,
-            dt,
+            at.dt,
         )
-        return contacts, Memory(memory.warm, kept, gathered.logs, balls)
+        warm, is_slot = np.zeros(len(memory.warm)), rows.slots >= 0
+        warm[rows.slots[is_slot]] = found.multipliers[is_slot]
+        return contacts, Memory(
+            warm, kept, gathered.logs, moved_balls(memory.balls, found.velocity[self._size :], at.dt)
+        )

@@ -177,17 +177,8 @@ class Simulator:
             if not is_definite:
                 return None
         else:
-            state = before.state
-            outcome = self.constrainer.solve(
-                system.mechanics,
-                state.rotations.wxyz,
-                state.coordinates,
-                state.velocity,
-                system.dt,
-                system.damped,
-                system.rhs,
-                before.memory,
-            )
+            step = (system.mechanics, before.state, system.dt, system.damped, system.rhs)
+            outcome = self.constrainer.solve(*step, before.memory)
             velocity = outcome.velocity
         after = self._moved(before.state, system, velocity)
         impulse = system.dt * system.outer if outcome is None else system.dt * system.outer + outcome.impulse
