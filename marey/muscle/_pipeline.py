@@ -78,7 +78,8 @@ class Reach:
     def misses_m(self) -> FloatArray:
         """Distance ``(G,)`` [m] of the wrist from each goal at its time."""
         steps = [_step(goal, self.system.dt) for goal in self.goals]
-        return np.linalg.norm(self.hand[steps] - np.array([goal.place for goal in self.goals]), axis=1)
+        apart = self.hand[steps] - np.array([goal.place for goal in self.goals])
+        return np.sqrt((apart**2).sum(axis=1))
 
     @property
     def positions(self) -> FloatArray:

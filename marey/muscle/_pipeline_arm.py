@@ -69,7 +69,7 @@ def _splines(upper: float) -> list[ActivationSpline]:
     spans = ((0.9 * TORSO_M, -0.6 * upper), (-0.3 * upper, -upper - 0.17))
     rows = [(high, low, side * DEEP_M) for high, low in spans for side in (1.0, -1.0)]
     return [
-        ActivationSpline([[0.0, y, z] for y in np.linspace(high, low, 4)], STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
+        ActivationSpline(np.linspace((0.0, high, z), (0.0, low, z), 4), STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
         for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
     ]
 

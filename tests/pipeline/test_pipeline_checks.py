@@ -88,6 +88,17 @@ def test_a48_pick_jump_goal_meets_all_constraints_and_a_body_can_do_it():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_clock")
+@pytest.mark.xfail(strict=True, reason="1.6 after 60 s; two or three red frames at each end of the leap")
+def test_a48_pick_jump_goal_is_proved_within_a_fifth_and_all_green():
+    """The check to its letter."""
+    result = synthesize(shipped("pick-jump-goal"), "graph", budget_s=60.0)
+    assert result.search is not None and result.validity is not None
+    assert result.search.epsilon <= 1.2
+    assert result.validity.valid_fraction == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("name", sketch_names())
 def test_searched_sketches_are_motions_that_a_body_can_make(name):
     """Who walks curves leans: 63 to 93 % of the frames were valid without :func:`marey.blending.balanced`."""
