@@ -62,7 +62,7 @@ class Reach:
     @property
     def times(self) -> FloatArray:
         """Time of each state [s]."""
-        return self.system.dt * np.arange(len(self.control.states))
+        return np.arange(len(self.control.states), dtype=np.float64) * self.system.dt
 
     @property
     def activations(self) -> FloatArray:
