@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import ConvergenceError, FloatArray, InputError
-from marey.control import stand
 from marey.motion import Motion
 from marey.simulate import Ball, PointForce, Push, Simulator, forces_at
 from marey.skeleton import Pose, role_map
@@ -63,7 +62,7 @@ class Arena:
         self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
         self._pushes: list[Push] = []
         self._last_push: tuple[float, tuple[PointForce, ...]] = (0.0, ())  # until when it is shown
-        pose = stand(self.clip, STEP_S)[0] if is_standing else self.clip[self.frame]
+        pose = self.figures.standing(self.wish.feet) if is_standing else self.clip[self.frame]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
         self.home = grounded(self._made(), pose, self.ground)
         self._take_over(self._made(), self.home, None)

@@ -15,7 +15,7 @@ from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, Simulator, contact_spheres
-from marey.skeleton import Pose
+from marey.skeleton import Pose, role_map
 from marey.studio._simulate_wish import FEET, RANGES, Wish
 
 LEARNT: Final = 600  # frames: a pose space does not ask for more
@@ -66,6 +66,10 @@ class Figures:
             self._space = space.truncated(max(moving, 1))
         return self._space.truncated(min(modes, self._space.num_components))
 
+    def standing(self, feet: str) -> Pose:
+        """How it stands most quietly; on one foot, from a pose in which its feet are beside each other."""
+        return stand(_to_stand_from(self.clip, feet), 1.0)[0]
+
     def limits(self) -> JointLimits:
         """What the joints do in the clip, with some room."""
         if self._limits is None:
@@ -93,10 +97,23 @@ def _gaps(simulator: Simulator, ground: Ground) -> FloatArray:
     return ground.gaps(centres) - radii
 
 
+def _to_stand_from(clip: Motion, feet: str) -> Motion | Pose:
+    return clip if feet == "both" else clip[_narrowest(clip)]
+
+
+def _narrowest(clip: Motion) -> int:
+    """The upright frame with the ankles nearest to each other, seen from above."""
+    roles, places = role_map(clip.skeleton), clip.joint_positions()
+    left, right = (places[:, roles[f"{side}_ankle"]] for side in ("left", "right"))
+    apart = np.linalg.norm((left - right)[:, [0, 2]], axis=1)
+    heights = places[:, 0, 1]
+    return int(np.argmin(apart + 5.0 * (heights.max() - heights)))
+
+
 def _stands(clip: Motion) -> list[Motion]:
     """Stands on both feet and on each, so that a figure has the modes to balance; none of a body without feet."""
     try:
-        return [stand(clip, LEARNT_STAND_S, feet=feet) for feet in FEET]
+        return [stand(_to_stand_from(clip, feet), LEARNT_STAND_S, feet=feet) for feet in FEET]
     except MareyError:
         return []
 

@@ -15,7 +15,7 @@ from marey.studio._simulate_trace import ANGULAR, ENERGY, LINEAR, Standing
 EVERY: Final = 6  # pictures from one plot to the next: five a second are smooth enough to read
 COLOURS: Final = ("#2f9e5b", "#5c84be", "#d67e60")
 AXES: Final = ("x", "y", "z")
-SIDE_M: Final = 0.8  # of the ground that the view from above shows
+SIDE_M: Final = 0.8  # of the ground that the view from above shows, more under a wide support
 SIDE_PX: Final = 150
 
 
@@ -52,9 +52,10 @@ def _plot(gui: viser.GuiApi, title: str, names: tuple[str, ...]) -> viser.GuiUpl
 
 def from_above(stand: Standing) -> str:
     """The support and the centre of mass on the ground, seen from above, ahead upwards, left on the left."""
-    middle = stand.foot if not len(stand.corners) else stand.corners.mean(axis=0)
-    outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in _pixels(stand.corners, middle))
-    (x, y), *_ = _pixels(stand.foot[None], middle)
+    low, high = (f(stand.corners, axis=0) if len(stand.corners) else stand.foot for f in (np.min, np.max))
+    middle, side_m = 0.5 * (low + high), max(SIDE_M, 1.2 * float((high - low)[[0, 2]].max()))
+    outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in _pixels(stand.corners, middle, side_m))
+    (x, y), *_ = _pixels(stand.foot[None], middle, side_m)
     x, y = (min(max(value, 4.0), SIDE_PX - 4.0) for value in (x, y))
     is_inside = stand.margin_m is not None and stand.margin_m > 0.0
     colour = "#2f9e5b" if is_inside else "#cc3b3b"
@@ -68,8 +69,8 @@ def from_above(stand: Standing) -> str:
     )
 
 
-def _pixels(places: FloatArray, middle: FloatArray) -> list[tuple[float, float]]:
+def _pixels(places: FloatArray, middle: FloatArray, side_m: float) -> list[tuple[float, float]]:
     """+X is to the left, +Z ahead."""
-    scale = SIDE_PX / SIDE_M
+    scale = SIDE_PX / side_m
     half = 0.5 * SIDE_PX
     return [(half - scale * (p[0] - middle[0]), half - scale * (p[2] - middle[2])) for p in places.tolist()]

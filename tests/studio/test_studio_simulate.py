@@ -342,7 +342,7 @@ def test_the_first_figure_stands_and_one_that_cannot_stand_is_let_go(make_page, 
     def no_feet(*_: object, **__: object) -> None:
         raise InputError("no feet", "")
 
-    monkeypatch.setattr("marey.studio._simulate.stand", no_feet)
+    monkeypatch.setattr("marey.studio._simulate_figure.stand", no_feet)
     assert first_arena(FIGURES, FRAME).wish.will == "free"
 
 
@@ -380,3 +380,13 @@ def test_a_take_ends_with_the_clip_that_is_followed() -> None:
     assert not arena.is_recording and not arena.is_running
     way = arena.finished_take().root_positions
     assert np.abs(np.diff(way, axis=0)).max() < 0.05 and len(way) == pytest.approx(25 / WALK.rate_hz / STEP_S, abs=5)
+
+
+@pytest.mark.parametrize("feet", ["left", "right"])
+def test_a_figure_of_a_walk_stands_on_one_foot(feet: str) -> None:
+    arena = Arena(FIGURES, FRAME, Wish(will="balance"))
+    arena.stand_on(feet)
+    run(arena, 4.0)
+    other = arena.clip.skeleton.index("right_ankle" if feet == "left" else "left_ankle")
+    assert "cm off" in arena.will.words and arena.pose.joint_positions()[0, 1] > 0.7
+    assert arena.pose.joint_positions()[other, 1] > 0.12  # lifted
