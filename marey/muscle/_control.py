@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, SupportsFloat, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,10 +66,16 @@ class Goal:
     rows: Any = None  # (k, m) matrix, dense or sparse
 
     def __post_init__(self) -> None:
-        target = frozen(np.atleast_1d(np.asarray(self.target, dtype=np.float64)).ravel(), None, name="target")
-        weight = np.broadcast_to(np.asarray(self.weight, dtype=np.float64), target.shape)
+        object.__setattr__(self, "step", _count("step of a goal", self.step))
+        target = frozen(frozen(self.target, name="target").ravel(), None, name="target")
+        weight = frozen(self.weight, name="weight")
+        if weight.shape not in ((), target.shape):
+            raise InputError(f"weight has shape {weight.shape}", f"Give one number, or {target.size} of them")
+        weight = np.broadcast_to(weight, target.shape)
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "weight", frozen(weight, target.size, name="weight"))
+        if self.components is not None and self.rows is not None:
+            raise InputError("a goal has components and rows", "Give one of them")
         if self.components is not None:
             object.__setattr__(self, "components", frozen_ints(self.components, target.size, name="components"))
         if (self.weight < 0.0).any():
@@ -250,15 +256,27 @@ def time_basis(steps: int, knots: int | None) -> Any:
 
 
 def _count(name: str, value: int) -> int:
-    if int(value) != value or value < 1:
+    number = checked_number(name, value)
+    if int(number) != number or number < 1:
         raise InputError(f"{name} is {value}", "Give a whole number of at least one")
-    return int(value)
+    return int(number)
 
 
 def _weight(name: str, value: float) -> float:
-    if not np.isfinite(value) or value < 0.0:
+    number = checked_number(name, value)
+    if number < 0.0:
         raise InputError(f"{name} is {value}", "Give a weight of zero or more")
-    return float(value)
+    return number
+
+
+def checked_number(name: str, value: object) -> float:
+    """A finite number, or an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, np.ndarray):
+        raise InputError(f"{name} is {value!r}", "Give a number")
+    number = float(value)
+    if not np.isfinite(number):
+        raise InputError(f"{name} is {number}", "Give a finite number")
+    return number
 
 
 def _per_control(name: str, values: ArrayLike, count: int) -> FloatArray:

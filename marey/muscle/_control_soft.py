@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
-from marey.muscle._control_chart import Chart, NodeChart
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.muscle._control_chart import Chart
 from marey.muscle._control_newton import NewtonStep, Slopes, StepDerivative
+from marey.muscle._control_parts import (
+    Points,
+    alpha_map,
+    body_segments,
+    checked_control,
+    checked_nodes,
+    smooth_ground,
+)
 from marey.muscle._control_pattern import StepPattern
-from marey.muscle._control_segments import Spread, edge_dampers, joined, spline_segments
+from marey.muscle._control_segments import Spread
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
-    from marey.muscle._bones_state import BoundBones
     from marey.muscle._control_contact_kernels import SmoothGround
     from marey.muscle._control_segments_kernels import Segments
-    from marey.muscle._muscles import Muscles
 
 Control = Literal["activation", "alpha", "segments", "nodes"]
-CONTROLS = ("activation", "alpha", "segments", "nodes")
 ROUNDING_M = 2e-4  # [m]
-SMOOTHING_M_S = 0.02  # [m/s] ten times that of a simulation, so that sliding and sticking both have slopes
-FREE = -1  # what the carriers of a body call a node that nothing holds
+SMOOTHING_M_S = 0.02  # [m/s] twenty times that of a simulation, so that sliding and sticking both have slopes
 
 
 class SoftSystem:
@@ -63,17 +67,17 @@ class SoftSystem:
         if not (np.isfinite(dt) and dt > 0.0):
             raise InputError(f"dt is {dt}", "Give a time step above zero, in seconds")
         self.body, self.dt = body, float(dt)
-        self.control: str = _checked_control(control, body.muscles)
-        self.actuated: IntArray = _checked_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
+        self.control: str = checked_control(control, body.muscles)
+        self.actuated: IntArray = checked_nodes(body, actuated) if self.control == "nodes" else np.zeros(0, np.int64)
         points = Points.of(body)
         self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
         self.point_masses: FloatArray = points.masses  # (V + E,)
         self.masses: FloatArray = np.repeat(points.masses, 3)
-        self.segments: Segments = _segments(body, spread, body.damping[1] if damping_s is None else damping_s)
+        self.segments: Segments = body_segments(body, spread, body.damping[1] if damping_s is None else damping_s)
         self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
         self.chart: Chart = points.chart(self.pattern)
-        self.ground: SmoothGround | None = _ground(body, rounding_m, smoothing_m_s)
-        self._base, self._owners = _alphas(self.control, body.muscles, len(self.segments.rest))
+        self.ground: SmoothGround | None = smooth_ground(body, rounding_m, smoothing_m_s)
+        self._base, self._owners = alpha_map(self.control, body.muscles, len(self.segments.rest))
 
     @property
     def num_nodes(self) -> int:
@@ -228,91 +232,3 @@ class SoftSystem:
     def _derivative(self, q: FloatArray, a: FloatArray, q_next: FloatArray) -> StepDerivative:
         z = self.chart.coordinates(self._points(q_next)[0], self.angles(q_next))
         return StepDerivative(self._job(q, a), z)
-
-
-class Points(NamedTuple):
-    """Nodes of a body, then points that stand for the own masses of its bones."""
-
-    rest: FloatArray  # (V + E, 3) [m]
-    masses: FloatArray  # (V + E,) [kg]
-    carriers: IntArray  # (V + E,)
-    bones: BoundBones | None
-
-    @staticmethod
-    def of(body: SoftBody) -> Points:
-        """Points of a body."""
-        from marey.muscle._bones_state import BoundBones
-        from marey.muscle._control_bones import mass_points
-
-        carriers = np.asarray(body.carriers, dtype=np.int64)
-        if not isinstance(body.bones, BoundBones):
-            return Points(body.mesh.nodes, body.masses, carriers, None)
-        x, m, owners = mass_points(body.bones)
-        rest, masses = np.vstack([body.mesh.nodes, x]), np.concatenate([body.masses, m])
-        return Points(rest, masses, np.concatenate([carriers, owners]), body.bones)
-
-    def chart(self, pattern: StepPattern) -> Chart:
-        """Coordinates in which the points move."""
-        from marey.muscle._control_bones import BoneChart
-
-        if self.bones is None:
-            return NodeChart(pattern, self.carriers == FREE)
-        return BoneChart(pattern, self.carriers, self.rest, self.bones)
-
-
-def _checked_control(control: str | None, muscles: Muscles | None) -> str:
-    chosen = control or ("nodes" if muscles is None else "activation")
-    if chosen not in CONTROLS:
-        raise UnknownNameError("control", chosen, "soft systems", CONTROLS)
-    if muscles is None and chosen != "nodes":
-        raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
-    return chosen
-
-
-def _checked_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
-    free = np.flatnonzero(body.carriers == FREE)
-    nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
-    strange = nodes[~np.isin(nodes, free)]
-    if strange.size:
-        raise InputError(f"actuated names node {strange[0]}, which is held or not there", "Name free nodes only")
-    return nodes
-
-
-def _segments(body: SoftBody, spread: Spread | None, time_s: float) -> Segments:
-    """Segments of splines, then dampers along the edges of cells if there is a time for them."""
-    parts = [] if body.muscles is None else [spline_segments(body.muscles, spread)]
-    if time_s > 0.0:
-        arrays = getattr(body.elastic, "arrays", None)
-        if arrays is None or not hasattr(arrays, "mu"):
-            raise InputError("the body is a lattice of springs", "Set damping_s to 0; its own springs are used")
-        strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
-        parts.append(edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
-    return joined(parts)
-
-
-def _ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothGround | None:
-    """The ground of a body with rounded corners."""
-    from marey.muscle._control_contact_kernels import SmoothGround
-
-    if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
-        raise InputError("rounding_m or smoothing_m_s is not above zero")
-    if body.ground is None:
-        return None
-    arrays = body.ground
-    if np.ptp(arrays.friction) > 0.0:
-        raise InputError("friction differs by direction", "Control knows friction that is the same in all directions")
-    friction = float(arrays.friction[0])
-    return SmoothGround(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
-
-
-def _alphas(control: str, muscles: Muscles | None, num_segments: int) -> tuple[FloatArray, FloatArray]:
-    """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""
-    base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
-    if muscles is None or control == "nodes":
-        return base, np.zeros((num_segments, 0))
-    owners = np.eye(muscles.num_splines)[muscles.owners] if control != "segments" else np.eye(count)
-    if control == "activation":
-        owners = -owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
-    else:
-        base[:count] = 0.0
-    return base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))])

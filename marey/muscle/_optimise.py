@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import InputError, UnknownNameError
-from marey.muscle._control import ControlProblem
+from marey.muscle._control import ControlProblem, checked_number
 from marey.muscle._optimise_gauss_newton import gauss_newton
 from marey.muscle._optimise_ilqr import ilqr
 from marey.muscle._optimise_lbfgs import lbfgs
@@ -70,9 +70,14 @@ def solve_control(
     check_on_failure(on_failure)
     if method not in METHODS:
         raise UnknownNameError("method", method, "solve_control", METHODS)
-    if tolerance <= 0.0 or (goal_tolerance is not None and goal_tolerance <= 0.0):
-        raise InputError("a tolerance is not above zero")
-    began, limit = time.perf_counter(), max_iterations or MAX_ITERATIONS[method]
+    for name, value in (
+        ("tolerance", tolerance),
+        ("goal_tolerance", goal_tolerance),
+        ("max_iterations", max_iterations),
+    ):
+        if value is not None and checked_number(name, value) <= 0.0:
+            raise InputError(f"{name} is {value}", "Give a number above zero")
+    began, limit = time.perf_counter(), int(max_iterations or MAX_ITERATIONS[method])
     search = Search(problem, problem.unknowns(start), limit, tolerance, on_iteration)
     METHODS[method](search)
     result = _result(search, goal_tolerance, began)

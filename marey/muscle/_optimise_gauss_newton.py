@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import EPS, FloatArray
+from marey.base import EPS, FloatArray, InputError
 from marey.muscle._adjoint import Curvature, gauss_newton_model
 from marey.muscle._optimise_box import BoxModel
 from marey.muscle._optimise_result import Search
@@ -15,6 +15,7 @@ LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
 GOOD, POOR = 0.75, 0.25  # [-] share of the promised decrease above which damping falls, below which it grows
 SHRINK, GROW, REFUSED = 0.1, 4.0, 10.0  # factors of damping
 FLOOR_SHARE = 1e-9  # [-] of the largest diagonal; unknowns without effect are damped too
+MOST_UNKNOWNS = 6000  # a matrix of so many rows takes 0.3 GB
 ROUNDING = 64 * EPS  # [-] of the cost; promises below are noise
 
 
@@ -25,6 +26,8 @@ def gauss_newton(search: Search) -> None:
 
     The thesis used a quasi-Newton method; here 3 to 5 iterations do ([Engell2012]_ §28).
     """
+    if search.unknowns.size > MOST_UNKNOWNS:
+        raise InputError(f"{search.unknowns.size} unknowns are too many for Gauss-Newton", "Use knots, or 'lbfgs'")
     ends, damping = search.ends(), FIRST_DAMPING
     cost, controls, states = search.run(search.unknowns)
     if not np.isfinite(cost):

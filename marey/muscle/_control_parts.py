@@ -1,0 +1,113 @@
+"""What a soft body brings into control: its points, segments, ground and controls, checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen_ints
+from marey.muscle._control_chart import Chart, NodeChart
+from marey.muscle._control_pattern import StepPattern
+from marey.muscle._control_segments import Spread, edge_dampers, joined, spline_segments
+
+if TYPE_CHECKING:
+    from marey.muscle._body import SoftBody
+    from marey.muscle._bones_state import BoundBones
+    from marey.muscle._control_contact_kernels import SmoothGround
+    from marey.muscle._control_segments_kernels import Segments
+    from marey.muscle._muscles import Muscles
+
+CONTROLS: Final = ("activation", "alpha", "segments", "nodes")
+FREE: Final = -1  # what the carriers of a body call a node that nothing holds
+
+
+class Points(NamedTuple):
+    """Nodes of a body, then points that stand for the own masses of its bones."""
+
+    rest: FloatArray  # (V + E, 3) [m]
+    masses: FloatArray  # (V + E,) [kg]
+    carriers: IntArray  # (V + E,)
+    bones: BoundBones | None
+
+    @staticmethod
+    def of(body: SoftBody) -> Points:
+        """Points of a body."""
+        from marey.muscle._bones_state import BoundBones
+        from marey.muscle._control_bones import mass_points
+
+        carriers = np.asarray(body.carriers, dtype=np.int64)
+        if not isinstance(body.bones, BoundBones):
+            return Points(body.mesh.nodes, body.masses, carriers, None)
+        x, m, owners = mass_points(body.bones)
+        rest, masses = np.vstack([body.mesh.nodes, x]), np.concatenate([body.masses, m])
+        return Points(rest, masses, np.concatenate([carriers, owners]), body.bones)
+
+    def chart(self, pattern: StepPattern) -> Chart:
+        """Coordinates in which the points move."""
+        from marey.muscle._control_bones import BoneChart
+
+        if self.bones is None:
+            return NodeChart(pattern, self.carriers == FREE)
+        return BoneChart(pattern, self.carriers, self.rest, self.bones)
+
+
+def checked_control(control: str | None, muscles: Muscles | None) -> str:
+    """The kind of control of a body, by name or as its muscles ask for."""
+    chosen = control or ("nodes" if muscles is None else "activation")
+    if chosen not in CONTROLS:
+        raise UnknownNameError("control", chosen, "soft systems", CONTROLS)
+    if muscles is None and chosen != "nodes":
+        raise InputError(f"control is '{chosen}', but the body has no muscles", "Give it some, or use 'nodes'")
+    return chosen
+
+
+def checked_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
+    """Free nodes that forces act on; all of them by default."""
+    free = np.flatnonzero(body.carriers == FREE)
+    nodes = frozen_ints(free if actuated is None else actuated, None, name="actuated")
+    strange = nodes[~np.isin(nodes, free)]
+    if strange.size:
+        raise InputError(f"actuated names node {strange[0]}, which is held or not there", "Name free nodes only")
+    return nodes
+
+
+def body_segments(body: SoftBody, spread: Spread | None, time_s: float) -> Segments:
+    """Segments of splines, then dampers along the edges of cells if there is a time for them."""
+    parts = [] if body.muscles is None else [spline_segments(body.muscles, spread)]
+    if time_s > 0.0:
+        arrays = getattr(body.elastic, "arrays", None)
+        if arrays is None or not hasattr(arrays, "mu"):
+            raise InputError("the body is a lattice of springs", "Set damping_s to 0; its own springs are used")
+        strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
+        parts.append(edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
+    return joined(parts)
+
+
+def smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothGround | None:
+    """The ground of a body with rounded corners."""
+    from marey.muscle._control_contact_kernels import SmoothGround
+
+    if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
+        raise InputError("rounding_m or smoothing_m_s is not above zero")
+    if body.ground is None:
+        return None
+    arrays = body.ground
+    if np.ptp(arrays.friction) > 0.0:
+        raise InputError("friction differs by direction", "Control knows friction that is the same in all directions")
+    friction = float(arrays.friction[0])
+    return SmoothGround(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
+
+
+def alpha_map(control: str, muscles: Muscles | None, num_segments: int) -> tuple[FloatArray, FloatArray]:
+    """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""
+    base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
+    if muscles is None or control == "nodes":
+        return base, np.zeros((num_segments, 0))
+    owners = np.eye(muscles.num_splines)[muscles.owners] if control != "segments" else np.eye(count)
+    if control == "activation":
+        owners = -owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
+    else:
+        base[:count] = 0.0
+    return base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))])
