@@ -206,3 +206,42 @@ def test_engell_53_distances_inside_the_body_keep_the_other_prong_still():
     assert film.metrics["other_branch_share"] < 0.01
     straight = tuple(replace(spline, metric="euclidean") for spline in parts.splines)
     assert Scene("straight", replace(parts, splines=straight)).run().metrics["other_branch_share"] > 0.05
+
+
+SCA_LENGTH_M = 1.3
+LETTERS = {  # heading at the start [deg], then (share of the length, turn [rad]); u runs to the right, w up the page
+    "S": (120.0, ((0.06, 0.3), (0.40, 4.0), (0.08, 0.0), (0.40, -4.0), (0.06, -0.3))),
+    "C": (115.0, ((0.12, 0.7), (0.76, 3.35), (0.12, 0.7))),
+    "A": (68.0, ((0.29, 0.0), (0.17, -2.41), (0.265, 0.0), (0.115, -2.30), (0.16, 0.0))),
+}
+
+
+def drawn_letter(letter: str, count: int) -> np.ndarray:
+    """Points ``(count, 2)`` of a letter drawn in one stroke, about its middle."""
+    start, pieces = LETTERS[letter]
+    s = (np.arange(2000) + 0.5) / 2000
+    ends = np.cumsum([share for share, _ in pieces])
+    bend = np.array([turn / share for share, turn in pieces])[np.minimum(np.searchsorted(ends, s), len(pieces) - 1)]
+    heading = np.deg2rad(start) + np.cumsum(bend) / 2000
+    way = np.cumsum(np.stack([np.cos(heading), np.sin(heading)], axis=1), axis=0) * SCA_LENGTH_M / 2000
+    chosen = way[np.linspace(0, 1999, count).round().astype(int)]
+    return chosen - chosen.mean(axis=0)
+
+
+def test_three_snakes_spell_s_c_a():
+    spelling = scene("sca")
+    film, muscles = spelling.run(), spelling.stage().muscles
+    ends = np.cumsum([0, *(np.asarray(muscles.segment_counts) + 1)])
+    points = muscles.points(film.positions[-1])
+    lines = {name: points[a:b] for name, a, b in zip(muscles.names, ends[:-1], ends[1:], strict=True)}
+    places = []
+    for letter in LETTERS:
+        middle = 0.5 * (lines[f"{letter} left"] + lines[f"{letter} right"])
+        flat = middle[:, [2, 0]] - middle[:, [2, 0]].mean(axis=0)
+        drawn = drawn_letter(letter, len(flat))
+        turn = np.arctan2(np.sum(drawn[:, 0] * flat[:, 1] - drawn[:, 1] * flat[:, 0]), np.sum(drawn * flat))
+        assert abs(np.rad2deg(turn)) < 8.0
+        assert np.sqrt(np.sum((flat - drawn) ** 2, axis=1).mean()) < 0.06
+        places.append(middle[:, 2].mean())
+    assert places == sorted(places)  # S before C before A
+    assert film.report["inverted_max"] == 0.0
