@@ -47,6 +47,8 @@ class Muscles:
         transfer: how forces go to the body: ``conservative``, ``virtual_work``, ``transpose``, ``pinv``, ``gradient``
             or ``pcg``.
         overlap: each spline has regions of its own; else a node belongs to the nearest of all splines.
+        force_scale: all stiffness, damping and greatest forces times this; ``pinv`` with 1/n acts about as strongly as
+            the others do with 1, where n is :attr:`mean_count`.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Muscles:
         young_pa: float = 4e4,
         transfer: str = "conservative",
         overlap: bool = True,
+        force_scale: float = 1.0,
     ) -> None:
         if transfer not in TRANSFERS:
             raise UnknownNameError("transfer", transfer, "activation splines", TRANSFERS)
@@ -72,7 +75,9 @@ class Muscles:
         self.masses: FloatArray = (
             lumped_masses(nodes, cells, density_kg_m3) if masses is None else frozen(masses, len(nodes), name="masses")
         )
-        host = Compiled(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap)
+        if not (np.isfinite(force_scale) and force_scale > 0.0):
+            raise InputError(f"force_scale is {force_scale}", "It must be above zero")
+        host = Compiled(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap, force_scale)
         self.arrays: MuscleArrays
         self.embedding: Embedding
         self.arrays, self.embedding, counts = compiled(host, self.splines)
@@ -112,6 +117,11 @@ class Muscles:
         """Mass that each point moves ``(N,)`` [kg]."""
         sums = np.add.reduceat(self.masses[self.arrays.nodes], self.arrays.starts[:-1])
         return np.asarray(sums)
+
+    @property
+    def mean_count(self) -> float:
+        r"""Mean effective number of nodes of a region, :math:`1/\sum \lambda^2`: how much stronger ``pinv`` pulls."""
+        return float(np.mean(1.0 / np.add.reduceat(self.arrays.weights**2, self.arrays.starts[:-1])))
 
     def check_explicit(self, dt: float) -> bool:
         """Whether an explicit step of dt [s] is stable; warns where it is not."""
@@ -182,7 +192,28 @@ class Muscles:
 
     def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
         """Forces on the nodes of the body ``(V, 3)`` [N] at positions x and velocities v ``(V, 3)``."""
-        return self.spread(self.spline_forces(x, v, alpha), x)
+        from marey.muscle._transfer_kernels import scatter
+
+        out = np.zeros((len(self.masses), 3))
+        scatter(self.arrays, self.spline_forces(x, v, alpha), out)  # its regions are at x already
+        return out
+
+    def force_along(self, name: str, shares: ArrayLike, point_forces: FloatArray) -> FloatArray:
+        """Force at any place of a spline ``(n, 3)`` [N], straight between its points.
+
+        Args:
+            name: of the spline.
+            shares: places from 0 to 1 along its points ``(n,)``.
+            point_forces: of all points ``(N, 3)``, as from :meth:`spline_forces`.
+        """
+        if name not in self.names:
+            raise UnknownNameError("spline", name, "the muscles", self.names)
+        counts = self.segment_counts + 1
+        i = self.names.index(name)
+        first = int(counts[:i].sum())
+        mine, at = point_forces[first : first + int(counts[i])], np.linspace(0.0, 1.0, int(counts[i]))
+        s = np.clip(frozen(shares, None, name="shares"), 0.0, 1.0)
+        return np.stack([np.interp(s, at, mine[:, c]) for c in range(3)], axis=1)
 
     def spread(self, point_forces: FloatArray, x: FloatArray | None = None) -> FloatArray:
         """Forces of points ``(N, 3)`` as forces of nodes ``(V, 3)`` [N], by the transfer of these muscles."""

@@ -33,6 +33,7 @@ class Compiled:
     young_pa: float
     transfer: str
     overlap: bool
+    force_scale: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,10 +103,20 @@ def _segments(
         numbers = first + np.arange(len(p))
         rest = np.linalg.norm(np.diff(p, axis=0), axis=1)
         k = np.full(len(rest), spline.stiffness) if spline.stiffness else _host_stiffness(host, spline, rest, shares)
+        k = host.force_scale * k
         reduced = own[1:] * own[:-1] / (own[1:] + own[:-1])
         c = 2.0 * spline.damping_ratio * np.sqrt(k * reduced)
         law = np.full(len(rest), int(spline.law == "hill"))
-        rows.append((np.stack([numbers[:-1], numbers[1:]], axis=1), rest, k, c, law, _hill_rows(spline, rest, k)))
+        rows.append(
+            (
+                np.stack([numbers[:-1], numbers[1:]], axis=1),
+                rest,
+                k,
+                c,
+                law,
+                _hill_rows(spline, rest, k, host.force_scale),
+            )
+        )
         first += len(p)
     pairs, rest, k, c, laws, hill = (np.concatenate(column) for column in zip(*rows, strict=True))
     return Segments(pairs, rest, k, c, laws, hill)
@@ -118,8 +129,8 @@ def _host_stiffness(host: Compiled, spline: ActivationSpline, rest: FloatArray, 
     return spline.ratio * host.young_pa * area / rest
 
 
-def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray) -> FloatArray:
-    top = np.full(len(rest), spline.force_n) if spline.force_n else k * (1.0 - spline.alpha_min) * rest
+def _hill_rows(spline: ActivationSpline, rest: FloatArray, k: FloatArray, scale: float) -> FloatArray:
+    top = np.full(len(rest), scale * spline.force_n) if spline.force_n else k * (1.0 - spline.alpha_min) * rest
     ones = np.ones(len(rest))
     return np.stack(
         [

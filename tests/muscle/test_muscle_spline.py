@@ -170,6 +170,27 @@ def test_default_stiffness_is_twice_that_of_the_host():
     assert series == pytest.approx(2.0 * young * side**2 / length, rel=0.02)
 
 
+def test_force_scale_scales_all_forces():
+    rng = np.random.default_rng(1)
+    x, v = MESH.nodes * 1.1, rng.normal(size=MESH.nodes.shape)
+    for splines in (PAIR, HILL):
+        once, twice = Muscles(MESH, splines), Muscles(MESH, splines, force_scale=2.0)
+        springs = once.forces(x, None, [0.5, 0.2])
+        np.testing.assert_allclose(twice.forces(x, None, [0.5, 0.2]), 2.0 * springs, rtol=1e-9)
+    with pytest.raises(InputError, match="force_scale"):
+        Muscles(MESH, PAIR, force_scale=0.0)
+    assert np.isfinite(once.forces(x, v)).all()
+
+
+def test_force_between_points_is_between_theirs():
+    m = BODIES["spring", "conservative"]
+    f = m.spline_forces(MESH.nodes * 1.1, None, [0.5, 0.2])
+    own = f[-4:]
+    np.testing.assert_allclose(m.force_along("b", [0.0, 0.5, 1.0], f), [own[0], 0.5 * (own[1] + own[2]), own[3]])
+    with pytest.raises(UnknownNameError, match="'d'"):
+        m.force_along("d", [0.5], f)
+
+
 def test_hill_muscle_contracts_a_host_and_never_pushes():
     mesh = TetMesh.box((0.2, 0.06, 0.06), (6, 2, 2))
     line = ActivationSpline([(0, 0.03, 0.03), (0.2, 0.03, 0.03)], law="hill")

@@ -99,6 +99,18 @@ def test_net_force_of_the_pseudo_inverse_is_that_of_effective_counts():
     np.testing.assert_allclose(m.spread(f).sum(axis=0), nu @ f, rtol=1e-10)
 
 
+def test_pinv_scaled_by_the_count_of_nodes_pulls_as_strongly():
+    """Pull along the axis over half of a spline: regions of some thirty nodes get the force of each node."""
+    x = MESH.nodes * np.array([1.0, 1.1, 1.0])
+    plain = Muscles(MESH, [LONG], transfer="transpose")
+    count = plain.mean_count
+    assert 10.0 < count < 80.0
+    scaled = Muscles(MESH, [LONG], transfer="pinv", force_scale=1.0 / count)
+    low = MESH.nodes[:, 1] < 0.1
+    ours, theirs = (m.forces(x, None, [1.0])[low, 1].sum() for m in (plain, scaled))
+    assert theirs == pytest.approx(ours, rel=0.5)
+
+
 def test_conservative_is_the_least_load_that_keeps_force_and_first_moments():
     m = Muscles(MESH, [ActivationSpline([(0.01, 0.05, 0.0), (0.01, 0.35, 0.01)], region=("radius", 0.08), samples=9)])
     i = 4
