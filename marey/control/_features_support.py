@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this bear the figure
 FADE_S: Final = 0.2  # [s] in which a support that is lost is forgotten
-GRAVITY_LEAST: Final = 1e-6  # [m/s²] below which nothing falls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
