@@ -20,6 +20,7 @@ from marey.lie import SO3
 
 SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
+LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
 APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
 DOWN: Final = 0.8  # [-] part of the way down that a foot goes in a step: what does not touch does not bear
 DOWN_M_S: Final = 0.5  # [m/s] at most
@@ -87,7 +88,9 @@ def landing_offset(at: Instant, side: int) -> FloatArray:
     if foot.is_own:
         return _kept_apart(at, side, capturing_offset(at, side))
     base = other.offset if other.is_down else at.steps.offset
-    left_s = max(foot.due - at.step, 0) * at.dt
+    if foot.due >= len(at.reference):  # it never lands
+        return _kept_apart(at, side, base)
+    left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
     more = at.weights.step * foreseen_error(at, 1 - side, left_s)
     return _kept_apart(at, side, base + _capped(more, at.weights.longest_step_m))
 

@@ -100,6 +100,7 @@ def test_one_foot_is_lifted_and_stays_up(pick_up: Motion) -> None:
     assert found.fall is None
     assert found.motion.contacts is not None
     assert not feet_down(found.motion.contacts)[-60:, 1].any()
+    assert found.error_m[-1] < 0.01  # what never lands is not sent after the capture point
 
 
 @pytest.mark.mocap
