@@ -9,8 +9,10 @@ from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
 from marey.muscle._control_soft import SoftSystem
 from marey.muscle._embedding import Embedding
-from marey.muscle._film import Film
+from marey.muscle._film import BoneTrack, Film, Paint
 from marey.muscle._film_files import FILM_FILE_SUFFIXES as FILM_SUFFIXES
+from marey.muscle._film_reach import arm_film, hanging_film, reach_film
+from marey.muscle._film_skin import Skin
 from marey.muscle._hill import HillCurves, follow_excitation
 from marey.muscle._human import MuscleTrack, activate
 from marey.muscle._human_muscles import MuscleGeometry, MusclePath, governed_axes, human_muscles, muscle_geometry
@@ -35,6 +37,7 @@ from marey.muscle._pipeline_arm import arm_lengths, soft_arm
 from marey.muscle._programmes import Constant, Cosine, Function, Impulse, Keyframed, Plan, Profile, Programme, Wave
 from marey.muscle._programmes_files import load_programmes, programme_from
 from marey.muscle._scene import Scene, scene, scene_names
+from marey.muscle._scene_build import Stage
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._spline_tuning import critical_gains, settle_count
 from marey.muscle._springs import Lattice
@@ -44,6 +47,7 @@ __all__ = [
     "ActivationSpline",
     "Blocks",
     "Bone",
+    "BoneTrack",
     "Bones",
     "Constant",
     "ControlProblem",
@@ -67,13 +71,16 @@ __all__ = [
     "MusclePath",
     "MuscleTrack",
     "Muscles",
+    "Paint",
     "Plan",
     "Profile",
     "Programme",
     "Reach",
     "Scene",
+    "Skin",
     "SoftBody",
     "SoftSystem",
+    "Stage",
     "StepReport",
     "System",
     "TetMesh",
@@ -81,6 +88,7 @@ __all__ = [
     "activate",
     "activation_colours",
     "adjoint_gradient",
+    "arm_film",
     "arm_lengths",
     "arm_motion",
     "critical_gains",
@@ -88,6 +96,7 @@ __all__ = [
     "flex_elbow",
     "follow_excitation",
     "governed_axes",
+    "hanging_film",
     "hanging_pose",
     "human_muscles",
     "load_programmes",
@@ -98,6 +107,7 @@ __all__ = [
     "particle",
     "programme_from",
     "reach",
+    "reach_film",
     "scene",
     "scene_names",
     "settle_count",
