@@ -54,7 +54,7 @@ class Ground:
 
     def heights(self, x: FloatArray) -> FloatArray:
         """Heights of points ``(..., 3)`` over the plane [m]."""
-        return (x - self.point) @ self.normal
+        return (frozen(x, name="x") - self.point) @ self.normal
 
     def compile(self, nodes: ArrayLike, masses: ArrayLike, cells: NDArray[np.integer]) -> GroundArrays:
         """Arrays for the kernels.

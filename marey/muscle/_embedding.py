@@ -39,6 +39,7 @@ class Embedding:
             InputError: a point is farther outside than the size of a cell; the message names it.
         """
         p = frozen(points, None, 3, name="points")
+        nodes, cells = checked_body(nodes, cells)
         found = _in_simplices(p, nodes, cells) if is_simplex(nodes, cells) else _in_boxes(p, nodes, cells)
         chosen, weights = found
         corners = nodes[cells[chosen]]
@@ -61,6 +62,23 @@ class Embedding:
 
         shape = len(self.nodes), self.num_nodes
         return sparse.csr_array((self.weights.ravel(), self.nodes.ravel(), self.starts), shape=shape)
+
+
+def checked_body(nodes: ArrayLike, cells: ArrayLike) -> tuple[FloatArray, NDArray[np.integer]]:
+    """Nodes and cells as arrays.
+
+    Raises:
+        InputError: a node is not finite, or a cell names one that is not there; the message has its number.
+    """
+    x, c = frozen(nodes, None, 3, name="nodes"), np.asarray(cells)
+    if c.ndim != 2 or c.shape[1] not in (3, 4, 8) or not len(c):
+        raise InputError(f"cells have shape {c.shape}", "Give (T, 4), (C, 8) or, in the plane, (T, 3), (C, 4)")
+    if not np.issubdtype(c.dtype, np.integer):
+        raise InputError(f"cells are of type {c.dtype}", "Give whole numbers of nodes")
+    bad = np.flatnonzero(((c < 0) | (c >= len(x))).any(axis=1))
+    if len(bad):
+        raise InputError(f"cell {bad[0]} names a node that is not there: {c[bad[0]].tolist()}", "Number nodes from 0")
+    return x, c
 
 
 def is_flat(nodes: FloatArray) -> bool:

@@ -64,6 +64,8 @@ def follow_excitation(excitation: ArrayLike, dt: float, *, start: float = 0.0) -
     """
     from marey.muscle._hill_kernels import activation_rate
 
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise InputError(f"a step of {dt} s", "It must be above zero")
     u = frozen(excitation, name="excitation")
     if u.size and (u.min() < 0.0 or u.max() > 1.0):
         raise InputError(f"excitations run from {u.min():g} to {u.max():g}", "They lie from 0 to 1")

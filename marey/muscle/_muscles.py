@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
-from marey.muscle._embedding import Embedding, Sparse
+from marey.muscle._embedding import Embedding, Sparse, checked_body
 from marey.muscle._muscles_setup import Compiled, compiled, lumped_masses
 from marey.muscle._spline import ActivationSpline
 from marey.muscle._transfer import TRANSFERS
@@ -75,6 +75,8 @@ class Muscles:
         self.masses: FloatArray = (
             lumped_masses(nodes, cells, density_kg_m3) if masses is None else frozen(masses, len(nodes), name="masses")
         )
+        if not self.masses.min() > 0.0:
+            raise InputError(f"node {int(np.argmin(self.masses))} has no mass", "Drop nodes that no cell names")
         if not (np.isfinite(force_scale) and force_scale > 0.0):
             raise InputError(f"force_scale is {force_scale}", "It must be above zero")
         host = Compiled(nodes, cells, self.masses, density_kg_m3, young_pa, transfer, overlap, force_scale)
@@ -159,7 +161,7 @@ class Muscles:
                 f"{len(values)} activations", f"Give {self.num_splines} of splines or {self.num_segments} of segments"
             )
         _check_range(values, np.inf, "alpha of segment")
-        return values
+        return np.array(values)
 
     def _by_name(self, given: Mapping[str, float]) -> FloatArray:
         values = np.zeros(self.num_splines)
@@ -169,15 +171,19 @@ class Muscles:
             values[self.names.index(name)] = value
         return values
 
+    def _placed(self, x: FloatArray | None, name: str = "x") -> FloatArray:
+        """Checked positions or velocities of all nodes ``(V, 3)``, writable as in a step; those at rest for None."""
+        return np.array(self.rest_nodes if x is None else frozen(x, len(self.masses), 3, name=name))
+
     def points(self, x: FloatArray | None = None) -> FloatArray:
         """Samples of all splines ``(N, 3)`` in the body at x ``(V, 3)`` [m]; at rest without it."""
-        return self.embedding(self.rest_nodes if x is None else x)
+        return self.embedding(self._placed(x))
 
     def acting_points(self, x: FloatArray) -> FloatArray:
         """Where the forces of the splines act ``(N, 3)`` [m]: points carried by their regions, for ``conservative``."""
         from marey.muscle._transfer_kernels import refresh
 
-        refresh(self.arrays, np.ascontiguousarray(x))
+        refresh(self.arrays, self._placed(x))
         return self.arrays.points.copy()
 
     def spline_forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
@@ -185,9 +191,9 @@ class Muscles:
         from marey.muscle._transfer_kernels import muscle_state
 
         forces = np.empty((len(self.arrays.points), 3))
-        still = np.zeros_like(x) if v is None else np.ascontiguousarray(v)
+        speeds = np.zeros((len(self.masses), 3)) if v is None else self._placed(v, "v")
         blocks = np.empty((self.num_segments, 3, 3))
-        muscle_state(self.arrays, np.ascontiguousarray(x), still, self.alphas(alpha), 0.0, forces, blocks)
+        muscle_state(self.arrays, self._placed(x), speeds, self.alphas(alpha), 0.0, forces, blocks)
         return forces
 
     def forces(self, x: FloatArray, v: FloatArray | None = None, alpha: ArrayLike | None = None) -> FloatArray:
@@ -219,23 +225,23 @@ class Muscles:
         """Forces of points ``(N, 3)`` as forces of nodes ``(V, 3)`` [N], by the transfer of these muscles."""
         from marey.muscle._transfer_kernels import refresh, scatter
 
-        refresh(self.arrays, self.rest_nodes if x is None else np.ascontiguousarray(x))
+        refresh(self.arrays, self._placed(x))
         out = np.zeros((len(self.masses), 3))
-        scatter(self.arrays, np.ascontiguousarray(point_forces), out)
+        scatter(self.arrays, np.array(frozen(point_forces, len(self.arrays.points), 3, name="point_forces")), out)
         return out
 
     def velocities(self, v: FloatArray, x: FloatArray | None = None) -> FloatArray:
         """Velocities of points ``(N, 3)`` of velocities of nodes: the transpose of :meth:`spread`."""
         from marey.muscle._transfer_kernels import gather, refresh
 
-        refresh(self.arrays, self.rest_nodes if x is None else np.ascontiguousarray(x))
+        refresh(self.arrays, self._placed(x))
         out = np.zeros((len(self.arrays.points), 3))
-        gather(self.arrays, np.ascontiguousarray(v), out)
+        gather(self.arrays, self._placed(v, "v"), out)
         return out
 
     def momentum_defect(self, point_forces: FloatArray, x: FloatArray | None = None) -> tuple[float, float]:
         r"""Net force and torque that the transfer adds, over :math:`\sum\|f\|` and :math:`\sum\|p\|\|f\|`."""
-        at = self.rest_nodes if x is None else x
+        at = self._placed(x)
         nodal, p = self.spread(point_forces, at), self.acting_points(at)
         force = np.linalg.norm(nodal.sum(axis=0) - point_forces.sum(axis=0))
         torque = np.linalg.norm(np.cross(at, nodal).sum(axis=0) - np.cross(p, point_forces).sum(axis=0))
@@ -247,36 +253,29 @@ class Muscles:
         r"""Energy of the springs :math:`\sum \tfrac12 k (l - \alpha l_0)^2` [J], of which virtual work is the slope."""
         from marey.muscle._muscles_derivatives import spring_energy
 
-        return spring_energy(self, x, self.alphas(alpha))
+        return spring_energy(self, self._placed(x), self.alphas(alpha))
 
     def stiffness(self, x: FloatArray, alpha: ArrayLike | None = None) -> Sparse:
         """Minus the derivative of the forces by positions ``(3V, 3V)`` [N/m]; exact for virtual work."""
         from marey.muscle._muscles_derivatives import stiffness_matrix
 
-        return stiffness_matrix(self, x, self.alphas(alpha))
+        return stiffness_matrix(self, self._placed(x), self.alphas(alpha))
 
     def damping_matrix(self, x: FloatArray) -> Sparse:
         """Minus the derivative of the forces by velocities ``(3V, 3V)`` [N s/m]."""
         from marey.muscle._muscles_derivatives import damping_matrix
 
-        return damping_matrix(self, x)
+        return damping_matrix(self, self._placed(x))
 
     def by_alpha(self, x: FloatArray) -> Sparse:
         """Derivative of the forces by the contraction of each segment ``(3V, S)`` [N]."""
         from marey.muscle._muscles_derivatives import by_alpha
 
-        return by_alpha(self, x)
+        return by_alpha(self, self._placed(x))
 
 
 def _arrays_of(body: Mesh | tuple[ArrayLike, ArrayLike]) -> tuple[FloatArray, NDArray[np.integer]]:
-    given = body if isinstance(body, tuple) else (body.nodes, body.cells)
-    nodes = frozen(given[0], None, 3, name="nodes")
-    cells = np.asarray(given[1])
-    if cells.ndim != 2 or cells.shape[1] not in (3, 4, 8) or not len(cells):
-        raise InputError(f"cells have shape {cells.shape}", "Give (T, 4), (C, 8) or, in the plane, (T, 3), (C, 4)")
-    if not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= len(nodes):
-        raise InputError("a cell names a node that is not there", "Number nodes from 0")
-    return nodes, cells
+    return checked_body(*body) if isinstance(body, tuple) else checked_body(body.nodes, body.cells)
 
 
 def _unique_names(splines: tuple[ActivationSpline, ...]) -> tuple[str, ...]:

@@ -160,7 +160,7 @@ def _arrays(host: Compiled, bound: Embedding, regions: Regions, segments: Segmen
         frames=np.tile(np.eye(3), (count, 1, 1)), arms=np.zeros((len(load.nodes), 3)),
         inverses=np.zeros((count, 3, 3)), directions=np.zeros((len(s.rest), 3)), buffer=np.zeros((2, count, 3)),
     )  # fmt: skip
-    refresh(arrays, host.nodes)
+    refresh(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
     return arrays
 
 

@@ -204,6 +204,8 @@ class Plan:
 
     def at(self, time_s: float) -> FloatArray:
         """Contraction of each segment ``(S,)`` at a time, without the limit on its rate."""
+        if not np.isfinite(time_s):
+            raise InputError(f"the time is {time_s}", "Give seconds")
         alpha, along = np.ones(self.muscles.num_segments), self.muscles.positions_along
         for name, programme in self.programmes.items():
             i = self.muscles.names.index(name)

@@ -59,7 +59,7 @@ class ActivationSpline:
 
     def __call__(self, s: ArrayLike) -> FloatArray:
         """Points of the curve ``(..., 3)`` at parameters from 0 to 1."""
-        u = np.clip(np.asarray(s, dtype=np.float64), 0.0, 1.0)
+        u = np.clip(frozen(s, name="s"), 0.0, 1.0)
         if self.curve == "b-spline":
             return UniformBSpline(self.points, min(3, len(self.points) - 1))(u)
         return _polyline(self.points, u) if self.curve == "polyline" else _catmull_rom(self.points, u)

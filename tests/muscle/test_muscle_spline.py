@@ -242,6 +242,29 @@ def test_activations_by_number_name_and_segment():
     np.testing.assert_allclose(m.alphas(free), free)
 
 
+@pytest.mark.parametrize("bad", [np.full((144, 3), np.nan), np.zeros((3, 3)), "here"], ids=["nan", "shape", "type"])
+@pytest.mark.parametrize(
+    "method",
+    ["points", "acting_points", "spline_forces", "forces", "energy", "stiffness", "damping_matrix", "by_alpha"],
+)
+def test_engell_70_bad_positions_are_named(method: str, bad: object):
+    assert len(MESH.nodes) == 144
+    with pytest.raises(InputError, match="x"):
+        getattr(BODIES["spring", "virtual_work"], method)(bad)
+
+
+def test_engell_70_bad_velocities_and_forces_are_named():
+    m = BODIES["spring", "conservative"]
+    with pytest.raises(InputError, match=r"^v "):
+        m.forces(MESH.nodes, np.full((144, 3), np.inf))
+    with pytest.raises(InputError, match="point_forces"):
+        m.spread(np.zeros((2, 3)))
+    with pytest.raises(InputError, match="masses"):
+        Muscles(MESH, PAIR, masses=np.ones(3))
+    with pytest.raises(InputError, match="node 5 has no mass"):
+        Muscles(MESH, PAIR, masses=np.where(np.arange(144) == 5, 0.0, 1.0))
+
+
 @pytest.mark.parametrize(
     ("values", "word"),
     [
@@ -275,7 +298,8 @@ def test_unknown_spline_is_named():
         (lambda: ActivationSpline([(0, 0, 0), (1, 0, 0)], sampling="even"), "uniform"),
         (lambda: Muscles(MESH, []), "no activation"),
         (lambda: Muscles(MESH, [PAIR[0], PAIR[0]]), "two splines"),
-        (lambda: Muscles((MESH.nodes, np.array([[0, 1, 2, 9999]])), PAIR), "not there"),
+        (lambda: Muscles((MESH.nodes, np.array([[0, 1, 2, 9999]])), PAIR), "cell 0 names"),
+        (lambda: Muscles((MESH.nodes, np.zeros((2, 4))), PAIR), "float64"),
         (lambda: Muscles((MESH.nodes, np.zeros((2, 5), dtype=int)), PAIR), "shape"),
         (lambda: settle_count(0.0), "remaining"),
         (lambda: critical_gains(0.0, 1.0), "masses"),
