@@ -29,6 +29,7 @@ MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" 
 LONG_FILES = (  # begun first
     "test_ik_engell",  # from here those that compile most, one of each room: no two workers compile the same
     "test_loco_engine",
+    "test_muscle_body",
     "test_loco_plants",
     "test_simulate_ball",
     "test_compression_captured",
