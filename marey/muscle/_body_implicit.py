@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
     from marey.muscle._contact_kernels import GroundArrays
 
+ROUGH: Final = 10.0  # [-] how much less is asked of a solve that another will better
 MAX_CONTACT_PASSES: Final = 3  # solves of one step until no node is pulled by the ground
 
 
@@ -53,11 +54,22 @@ class Implicit:
         self.loads = np.zeros(count)
         self.contact = np.zeros((count, 3, 3))
         self.push = np.zeros((count, 3))
+        self.prepared = False  # whether the preconditioner is that of this step
+        self.is_rough = False  # whether a second solve will follow, so that the first need not be good
+        self.tolerance = body.tolerance
 
-    def solve(self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray) -> Solution:
-        """New positions and velocities after ``h`` [s] under ``load`` (V, 3) [N]; the body is not changed."""
+    def solve(
+        self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray, near: Solution | None = None
+    ) -> Solution:
+        """New positions and velocities after ``h`` [s] under ``load`` (V, 3) [N].
+
+        Elastic forces are linear about the start of the step, or about a solution ``near`` its end. Bones are moved,
+        the body is not.
+        """
         x, v = body.positions, body.velocities
-        forces = body.elastic.assemble(x, exact=False)
+        forces = self._elastic(body, x if near is None else near.positions)
+        self.tolerance = body.tolerance * (ROUGH if self.is_rough and near is None else 1.0)
+        self.prepared = near is not None  # what preconditioned the first solve does for the second
         self._scale(body, h)
         muscle = self._muscles(x, v, h, alphas)
         momenta = body.masses[:, None] * v
@@ -68,6 +80,18 @@ class Implicit:
         self._settle(body, h, load, muscle, new)
         work = self._work(body, h * load + muscle, new)
         return Solution(body.bones.carry(h, unknowns, x, new), new, count, residual, 1, work)
+
+    def _elastic(self, body: SoftBody, here: FloatArray) -> FloatArray:
+        """Elastic forces (V, 3) [N] where the body is, as the tangent at positions ``here`` sees them."""
+        from marey.muscle._solver_kernels import multiply
+
+        forces = body.elastic.assemble(here, exact=False)
+        if here is not body.positions:
+            back = np.empty_like(forces)
+            elastic = body.elastic
+            multiply(*elastic.blocks, elastic.rises, elastic.rise_stiffness, here - body.positions, back)
+            forces += back
+        return forces
 
     def _scale(self, body: SoftBody, h: float) -> None:
         mass_rate, stiffness_time = body.damping
@@ -133,7 +157,7 @@ class Implicit:
         if body.settings.solver == "direct":
             count, residual = solve_direct(s, right, unknowns)
         else:
-            count, residual = self._gradients(body, right, unknowns, self._reduced(body, drive), body.tolerance)
+            count, residual = self._gradients(body, right, unknowns, self._reduced(body, drive), self.tolerance)
         new = np.empty_like(rhs)
         expand(s.bones, unknowns, new)
         return new, count, residual
@@ -153,15 +177,17 @@ class Implicit:
         from marey.muscle._solver_kernels import conjugate_gradients, invert_diagonal
 
         s = self.system
-        invert_diagonal(s, self.places)
-        place_regions(s.coarse, body.positions)
-        coarse_matrix(s)
-        body.bones.join(s.coarse)
-        invert_coarse(s.coarse.inverse)
+        if not self.prepared:
+            invert_diagonal(s, self.places)
+            place_regions(s.coarse, body.positions)
+            coarse_matrix(s)
+            body.bones.join(s.coarse)
+            invert_coarse(s.coarse.inverse)
         return conjugate_gradients(s, right, drive, unknowns, self.scratch, tolerance, 50 + 10 * len(unknowns))
 
     def linearise(self, body: SoftBody, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> None:
         """Fill the system at positions x and velocities v."""
+        self.prepared = False
         body.elastic.assemble(x, exact=False)
         self._scale(body, h)
         self._muscles(x, v, h, alphas)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
 
 MAX_HALVINGS: Final = 4
-MAX_GAIN: Final = 0.1  # [-] of its energy and of the work on it, that a body may gain from nowhere in a step
+MAX_GAIN: Final = 0.03  # [-] of its energy and of the work on it, that a body may gain from nowhere in a step
 ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
 
 
@@ -68,10 +68,8 @@ class Stepper:
     def _over(self, h: float, load: FloatArray, level: int) -> StepReport:
         body = self.body
         kept = body.bones.snapshot()
-        found = self.scheme.solve(body, h, load, self.alphas)
-        inverted = self._inverted(found)
-        good = inverted >= 0 and (level == MAX_HALVINGS or (inverted <= self.inverted and self._is_calm(found)))
-        if good:
+        found, inverted = self._tried(h, load, kept)
+        if inverted >= 0 and (level == MAX_HALVINGS or self._is_calm(found, inverted)):
             self.inverted = inverted
             body.positions, body.velocities = found.positions, found.velocities
             return StepReport(found.iterations, found.residual, inverted, found.substeps)
@@ -83,14 +81,36 @@ class Stepper:
         iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
         return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
 
+    def _tried(self, h: float, load: FloatArray, kept: tuple[FloatArray, ...]) -> tuple[Solution, int]:
+        """A step, and how many cells it turned inside out; solved a second time, about its end, if it is not calm.
+
+        After a step that was solved twice, the first solve of the next need not be good.
+        """
+        body = self.body
+        found = self.scheme.solve(body, h, load, self.alphas)
+        inverted = self._inverted(found)
+        calm = inverted >= 0 and self._is_calm(found, inverted)
+        rough, self.implicit.is_rough = self.implicit.is_rough, not calm
+        if self.scheme is not self.implicit or inverted < 0 or (calm and not rough):
+            return found, inverted
+        body.bones.restore(kept)
+        again = self.implicit.solve(body, h, load, self.alphas, found)
+        again.iterations += found.iterations
+        return again, self._inverted(again)
+
     def _inverted(self, found: Solution) -> int:
         """Cells inside out, or -1 where numbers are none."""
         if not np.isfinite(found.velocities).all():
             return -1
         return self.body.elastic.inverted(found.positions)
 
-    def _is_calm(self, found: Solution) -> bool:
-        """Whether no energy came from nowhere: one linear solve cannot follow a fast turn of a stiff body."""
+    def _is_calm(self, found: Solution, inverted: int) -> bool:
+        """Whether no cell was turned inside out and no energy came from nowhere.
+
+        One linear solve cannot follow a fast turn of a stiff body: what it stretches springs back in the next step.
+        """
+        if inverted > self.inverted:
+            return False
         if not np.isfinite(found.work):
             return True
         before = self._energy(self.body.positions, self.body.velocities)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import sqrt
 
+import numpy as np
+
 from marey.base import FloatArray, kernel
 from marey.muscle._mesh import IndexArray
 from marey.muscle._solver import BoneArrays, System
@@ -19,36 +21,49 @@ def multiply(
     out: FloatArray,
 ) -> None:  # fmt: skip
     r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G: rises of node volumes, w (V,): their weights."""
-    bulky = rises.shape[0] > 0
-    for n in range(starts.shape[0] - 1):
-        y0, y1, y2 = 0.0, 0.0, 0.0
-        for k in range(starts[n], starts[n + 1]):
-            j = columns[k]
-            v0, v1, v2 = v[j, 0], v[j, 1], v[j, 2]
-            y0 += values[k, 0, 0] * v0 + values[k, 0, 1] * v1 + values[k, 0, 2] * v2
-            y1 += values[k, 1, 0] * v0 + values[k, 1, 1] * v1 + values[k, 1, 2] * v2
-            y2 += values[k, 2, 0] * v0 + values[k, 2, 1] * v1 + values[k, 2, 2] * v2
-        out[n, 0], out[n, 1], out[n, 2] = y0, y1, y2
-    if bulky:
-        _multiply_volumes(starts, columns, rises, weights, v, out)
+    out[:] = 0.0
+    if rises.shape[0] > 0:
+        _multiply_bulky(starts, columns, values.ravel(), rises.ravel(), weights, v.ravel(), out.ravel())
+    else:
+        _multiply(starts, columns, values.ravel(), v.ravel(), out.ravel())
 
 
 @kernel
-def _multiply_volumes(
-    starts: IndexArray, columns: IndexArray, rises: FloatArray, weights: FloatArray, v: FloatArray, out: FloatArray
-) -> None:
+def _multiply(starts: IndexArray, columns: IndexArray, a: FloatArray, v: FloatArray, out: FloatArray) -> None:
     for n in range(starts.shape[0] - 1):
-        rise = 0.0
+        y0, y1, y2 = 0.0, 0.0, 0.0
         for k in range(starts[n], starts[n + 1]):
-            j = columns[k]
-            rise += rises[k, 0] * v[j, 0] + rises[k, 1] * v[j, 1] + rises[k, 2] * v[j, 2]
+            j, q = 3 * np.uint32(columns[k]), 9 * np.uint32(k)
+            v0, v1, v2 = v[j], v[j + 1], v[j + 2]
+            y0 += a[q] * v0 + a[q + 1] * v1 + a[q + 2] * v2
+            y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
+            y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
+        out[3 * n], out[3 * n + 1], out[3 * n + 2] = y0, y1, y2
+
+
+@kernel
+def _multiply_bulky(
+    starts: IndexArray, columns: IndexArray, a: FloatArray, g: FloatArray, weights: FloatArray, v: FloatArray,
+    out: FloatArray,
+) -> None:  # fmt: skip
+    for n in range(starts.shape[0] - 1):
+        y0, y1, y2, rise = 0.0, 0.0, 0.0, 0.0
+        for k in range(starts[n], starts[n + 1]):
+            j, q, p = 3 * np.uint32(columns[k]), 9 * np.uint32(k), 3 * np.uint32(k)
+            v0, v1, v2 = v[j], v[j + 1], v[j + 2]
+            y0 += a[q] * v0 + a[q + 1] * v1 + a[q + 2] * v2
+            y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
+            y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
+            rise += g[p] * v0 + g[p + 1] * v1 + g[p + 2] * v2
+        out[3 * n] += y0
+        out[3 * n + 1] += y1
+        out[3 * n + 2] += y2
         rise *= weights[n]
-        if rise != 0.0:
-            for k in range(starts[n], starts[n + 1]):
-                j = columns[k]
-                out[j, 0] += rises[k, 0] * rise
-                out[j, 1] += rises[k, 1] * rise
-                out[j, 2] += rises[k, 2] * rise
+        for k in range(starts[n], starts[n + 1]):
+            j, p = 3 * np.uint32(columns[k]), 3 * np.uint32(k)
+            out[j] += g[p] * rise
+            out[j + 1] += g[p + 1] * rise
+            out[j + 2] += g[p + 2] * rise
 
 
 @kernel
