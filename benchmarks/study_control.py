@@ -160,7 +160,8 @@ def made_walks() -> dict[str, Motion]:
         for name, line in (("straight", straight), ("turning", turning))
     }
     sketch = load_sketch(marey.samples.sketch_file("s-curve"))
-    return walked | {"graph s-curve": synthesize(sketch, engine="graph").motion}
+    made = synthesize(sketch, engine="graph").motion
+    return walked if made is None else walked | {"graph s-curve": made}
 
 
 def pushed(study: Study) -> None:
