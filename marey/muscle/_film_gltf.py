@@ -49,13 +49,18 @@ def film_glb(film: Film, frames: NDArray[np.int64]) -> bytes:
         "asset": {"version": "2.0", "generator": "marey"},
         "scene": 0,
         "scenes": [{"nodes": [0]}],
-        "nodes": [{"name": film.name, "mesh": 0}],
+        "nodes": [{"name": film.name, "mesh": 0, **_first_place(shapes)}],
         "materials": [{"name": "flesh", "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 0.6}}],
         "meshes": [_mesh(pack, film.name, shapes, meshes[0].faces)],
         "animations": [_animation(pack, film.name, shapes, film.times[frames] - film.times[frames[0]])],
     }
     root |= {"bufferViews": pack.views, "accessors": pack.accessors}
     return to_glb(root, pack.data())
+
+
+def _first_place(shapes: Shapes) -> dict[str, list[float]]:
+    """Where the node stands before anything plays."""
+    return {"translation": shapes.places[0].tolist(), "rotation": np.roll(shapes.turns[0], -1).tolist()}
 
 
 def film_shapes(points: FloatArray, colours: FloatArray) -> Shapes:

@@ -148,14 +148,14 @@ def _skin(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> Skin:
 
 
 def _fades(parts: SceneParts, muscles: Muscles) -> FloatArray:
-    """Smooth steps from the ends of splines that fade; 1 elsewhere."""
+    """Parabolas up from the ends of splines that fade, level where they meet 1."""
     fades, along = np.ones(muscles.num_segments), muscles.positions_along
     for number, part in enumerate(parts.splines):
         mine = np.asarray(muscles.owners) == number
         if part.fade > 0.0:
             length = float(muscles.arrays.rest[mine].sum())
             t = np.clip(np.minimum(along[mine], length - along[mine]) / (part.fade * length), 0.0, 1.0)
-            fades[mine] = t * t * (3.0 - 2.0 * t)
+            fades[mine] = t * (2.0 - t)
     return fades
 
 

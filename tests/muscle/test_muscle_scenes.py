@@ -138,7 +138,7 @@ def test_a_pin_that_holds_nothing_is_refused():
 def test_activity_fades_towards_the_ends_of_a_spline_that_asks_for_it():
     parts = parse_scene(SMALL.replace('name = "flexor"', 'name = "flexor"\nfade = 0.4\nsamples = 11'), file="fade.toml")
     alphas = Scene("fade", parts).stage().alphas({"flexor": 1.0})
-    assert alphas[0] > 0.95 and alphas[-1] > 0.95
+    assert alphas[0] > 0.88 and alphas[-1] > 0.88
     assert alphas[len(alphas) // 2] == pytest.approx(0.6)
     assert np.all(np.diff(alphas[: len(alphas) // 2]) < 0.0)
 
