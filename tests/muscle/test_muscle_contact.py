@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.muscle import Ground, Lattice, SoftBody, TetMesh
+from marey.muscle import ActivationSpline, Ground, Lattice, Muscles, SoftBody, TetMesh
 from marey.muscle._contact import axis_pairs
 
 G = 9.82
@@ -99,6 +99,23 @@ def test_a_jumping_block_is_let_go():
     body.step(1 / 60)
     after = body.masses @ body.velocities[:, 1] / body.masses.sum()
     assert after == pytest.approx(start - G / 60, abs=0.05)
+
+
+@pytest.mark.parametrize("dt", [1 / 30, 1 / 60, 1 / 200])
+def test_a_body_thrown_at_the_ground_neither_sinks_nor_explodes(dt: float):
+    mesh = TetMesh.box((0.2, 0.1, 0.1), (6, 3, 3))
+    m = Muscles(mesh, [ActivationSpline([(0.02, 0.05, 0.05), (0.18, 0.05, 0.05)])])
+    body = SoftBody.from_mesh(mesh, muscles=m, ground=Ground(friction=0.6), young_pa=3e4)
+    body.positions[:, 1] += 1.0
+    body.velocities[:] += (3.0, -4.0, 1.0)
+    lowest, fastest = 0.0, 0.0
+    for k in range(int(0.8 / dt)):
+        body.step(dt, activations=[0.5 + 0.5 * np.sin(20.0 * k * dt)])
+        lowest = min(lowest, float(body.positions[:, 1].min()))
+        fastest = max(fastest, float(np.linalg.norm(body.velocities, axis=1).max()))
+    assert -lowest < 0.03 * 0.1
+    assert fastest < 10.0  # it falls at 6.5 m/s
+    assert body.report.inverted == 0
 
 
 def test_friction_never_reverses_a_motion():
