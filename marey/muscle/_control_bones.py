@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.lie import SO3
 from marey.muscle._control_chart import JointForces, Solver, factor
 from marey.muscle._control_pattern import FreeMatrix, StepPattern
 
@@ -87,19 +86,22 @@ class BoneChart:
     """Free nodes and angles of hinges; carried points follow their bones."""
 
     def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: BoundBones) -> None:
+        from marey.muscle._control_bones_kernels import Chain
+
         self.hinges = hinges_of(bones)
         self.free: IntArray = np.flatnonzero(carriers == FREE)
         self.carried: IntArray = np.flatnonzero(carriers >= 0)
         self.owners: IntArray = carriers[self.carried]
         self.num_angles = len(self.hinges.bones)
         self.size = 3 * self.free.size + self.num_angles
-        self._rest = rest[self.carried]
         self._shape = rest.shape
         self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
         self._matrix = FreeMatrix(pattern, self.free, len(rest))
         self._pairs = (pattern.rows, pattern.columns)
         self._free_places, self._carried_places = _places(self.free, len(rest)), _places(self.carried, len(rest))
-        self._last: tuple[bytes, FloatArray, FloatArray, FloatArray, FloatArray] | None = None
+        hinges = self.hinges
+        self._chain = Chain(hinges.bones, hinges.axes, hinges.origins, hinges.moves, self.owners, rest[self.carried])
+        self._last: tuple[bytes, FloatArray, FloatArray, FloatArray] | None = None
 
     def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
         """Free nodes, then angles."""
@@ -156,33 +158,19 @@ class BoneChart:
         found.drag[first:] = -rate
         return found
 
-    def _posed(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Carried points ``(C, 3)``, their derivative ``(C, 3, H)``, axes and origins of hinges ``(H, 3)``, now."""
-        angles = z[z.size - self.num_angles :]
+    def _posed(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and axes of hinges ``(H, 3)``, now."""
+        from marey.muscle._control_bones_kernels import pose_chain
+
+        angles = np.ascontiguousarray(z[z.size - self.num_angles :])
         key = angles.tobytes()
         if self._last is None or self._last[0] != key:
-            self._last = (key, *self._pose(angles))
+            self._last = (key, *pose_chain(self._chain, angles))
         return self._last[1:]
-
-    def _pose(self, angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        hinges, turns = self.hinges, SO3.exp(angles[:, None] * self.hinges.axes).matrix()
-        num = len(hinges.moves)
-        rotations, shifts = np.tile(np.eye(3), (num, 1, 1)), np.zeros((num, 3))
-        axes, origins = np.empty_like(hinges.axes), np.empty_like(hinges.origins)
-        for i in range(self.num_angles):
-            k = hinges.bones[i]
-            axes[i], origins[i] = rotations[k] @ hinges.axes[i], rotations[k] @ hinges.origins[i] + shifts[k]
-            turned = rotations[k] @ turns[i]
-            moved = hinges.moves[:, i] > 0.0
-            rotations[moved], shifts[moved] = turned, origins[i] - turned @ hinges.origins[i]
-        points = np.einsum("cij,cj->ci", rotations[self.owners], self._rest) + shifts[self.owners]
-        arms = points[:, None, :] - origins
-        J = np.asarray(np.cross(axes[None], arms), dtype=np.float64) * hinges.moves[self.owners][:, :, None]
-        return np.asarray(points, dtype=np.float64), np.ascontiguousarray(J.transpose(0, 2, 1)), axes, origins
 
     def _curvature(self, z: FloatArray, forces: FloatArray) -> FloatArray:
         """Second derivative of the carried points by angles, times forces ``(C, 3)``: ``(H, H)``."""
-        _, J, axes, _ = self._posed(z)
+        _, J, axes = self._posed(z)
         found = np.zeros((self.num_angles, self.num_angles))
         for j in range(self.num_angles):
             turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen_ints
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
 from marey.muscle._control_chart import Chart, NodeChart
 from marey.muscle._control_pattern import StepPattern
-from marey.muscle._control_segments import Spread, edge_dampers, joined, spline_segments
+from marey.muscle._control_segments import Spread, edge_dampers, joined, pair_dampers, spline_segments
+from marey.muscle._springs import Springs
 
 if TYPE_CHECKING:
     from marey.muscle._body import SoftBody
+    from marey.muscle._body_elastic import Cells
     from marey.muscle._bones_state import BoundBones
     from marey.muscle._control_contact_kernels import SmoothGround
     from marey.muscle._control_segments_kernels import Segments
@@ -76,10 +78,13 @@ def checked_nodes(body: SoftBody, actuated: ArrayLike | None) -> IntArray:
 def body_segments(body: SoftBody, spread: Spread | None, time_s: float) -> Segments:
     """Segments of splines, then dampers along the edges of cells if there is a time for them."""
     parts = [] if body.muscles is None else [spline_segments(body.muscles, spread)]
-    if time_s > 0.0:
-        arrays = getattr(body.elastic, "arrays", None)
-        if arrays is None or not hasattr(arrays, "mu"):
-            raise InputError("the body is a lattice of springs", "Set damping_s to 0; its own springs are used")
+    elastic = body.elastic
+    if time_s > 0.0 and isinstance(elastic, Springs):
+        parts.append(
+            pair_dampers(np.asarray(elastic.springs, dtype=np.int64), elastic.lengths, time_s * elastic.stiffness)
+        )
+    elif time_s > 0.0:
+        arrays = cast("Cells", elastic).arrays
         strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
         parts.append(edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
     return joined(parts)
@@ -100,14 +105,17 @@ def smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> Sm
     return SmoothGround(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
 
 
-def alpha_map(control: str, muscles: Muscles | None, num_segments: int) -> tuple[FloatArray, FloatArray]:
+def alpha_map(
+    control: str, muscles: Muscles | None, num_segments: int, fades: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
     """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""
     base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
     if muscles is None or control == "nodes":
         return base, np.zeros((num_segments, 0))
     owners = np.eye(muscles.num_splines)[muscles.owners] if control != "segments" else np.eye(count)
     if control == "activation":
-        owners = -owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
+        shares = np.ones(count) if fades is None else frozen(fades, count, name="fades")
+        owners = -shares[:, None] * owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
     else:
         base[:count] = 0.0
     return base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))])

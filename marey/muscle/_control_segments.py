@@ -54,15 +54,20 @@ def _region_weights(muscles: Muscles) -> Any:
 
 def edge_dampers(nodes: FloatArray, cells: IntArray, strengths: FloatArray) -> Segments:
     """Dampers along the edges of cells: their share of ``strengths`` ``(T,)`` [N s m] over the length squared."""
-    from marey.muscle._control_segments_kernels import Segments
-
     corners = np.array([(a, b) for a in range(cells.shape[1]) for b in range(a)])
     pairs = np.sort(cells[:, corners].reshape(-1, 2), axis=1)
     edges, owner = np.unique(pairs, axis=0, return_inverse=True)
     share = np.bincount(owner.ravel(), weights=np.repeat(strengths / len(corners), len(corners)))
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
-    starts, signs = np.arange(0, 2 * len(edges) + 1, 2), np.tile([1.0, -1.0], len(edges))
-    return Segments(starts, edges.ravel().astype(np.int64), signs, lengths, np.zeros(len(edges)), share / lengths**2)
+    return pair_dampers(edges.astype(np.int64), lengths, share / lengths**2)
+
+
+def pair_dampers(pairs: IntArray, lengths: FloatArray, damping: FloatArray) -> Segments:
+    """Dampers ``(S,)`` [N s/m] between pairs of nodes ``(S, 2)`` at distances [m]."""
+    from marey.muscle._control_segments_kernels import Segments
+
+    starts, signs = np.arange(0, 2 * len(pairs) + 1, 2), np.tile([1.0, -1.0], len(pairs))
+    return Segments(starts, pairs.ravel(), signs, lengths, np.zeros(len(pairs)), damping)
 
 
 def joined(parts: list[Segments]) -> Segments:

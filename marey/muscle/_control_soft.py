@@ -48,6 +48,7 @@ class SoftSystem:
         actuated: nodes that forces act on, for ``control="nodes"``; all free ones by default.
         spread: which nodes a point of a spline moves: of its "cell" or of its "region".
         damping_s: time of dampers along the edges [s]; that of the body by default.
+        fades: part ``(S,)`` of its spline's activation that each segment takes; all of it by default.
         rounding_m: height over which the push of the ground begins [m].
         smoothing_m_s: sliding speed at which friction is nearly whole [m/s].
     """
@@ -61,6 +62,7 @@ class SoftSystem:
         actuated: ArrayLike | None = None,
         spread: Spread | None = None,
         damping_s: float | None = None,
+        fades: ArrayLike | None = None,
         rounding_m: float = ROUNDING_M,
         smoothing_m_s: float = SMOOTHING_M_S,
     ) -> None:
@@ -77,7 +79,7 @@ class SoftSystem:
         self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
         self.chart: Chart = points.chart(self.pattern)
         self.ground: SmoothGround | None = smooth_ground(body, rounding_m, smoothing_m_s)
-        self._base, self._owners = alpha_map(self.control, body.muscles, len(self.segments.rest))
+        self._base, self._owners = alpha_map(self.control, body.muscles, len(self.segments.rest), fades)
 
     @property
     def num_nodes(self) -> int:
