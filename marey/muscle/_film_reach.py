@@ -53,7 +53,7 @@ def arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray, end
     radii = np.tile(np.array(BONE_M), (ends.shape[1], 1))
     return Film(
         "arm",
-        dt * np.arange(count),
+        dt * np.arange(count, dtype=np.float64),
         positions,
         np.stack([muscles.alphas(row) for row in activations]),
         skin,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from marey.base import InputError
 from marey.dynamics import ValidityReport
 from marey.studio._film import Film
+from marey.studio._muscle import Lab
 from marey.studio._simulate import Arena
 from marey.studio._sketch import Draft
 from marey.studio._task import Task
@@ -26,6 +27,7 @@ class Document:
     walk: Walk | None = None  # characters that are driven live, once there were any
     draft: Draft | None = None  # the sketch that is drawn, once there is one
     arena: Arena | None = None  # the figure that is simulated, once there was one
+    lab: Lab | None = None  # soft bodies and muscles, once there were any
     frame: float = 0.0  # between frames while playing
     playing: bool = False
     speed: float = 1.0
@@ -88,9 +90,16 @@ class Document:
         return self.arena if self.arena is not None and self.arena.is_on and self.live is None else None
 
     @property
-    def running(self) -> Walk | Arena | None:
+    def flexing(self) -> Lab | None:
+        """The soft body, if it is on the stage instead of the clip; all else goes before it."""
+        lab, draft = self.lab, self.draft
+        is_first = self.live is None and self.acting is None and (draft is None or not draft.is_open)
+        return lab if lab is not None and lab.is_on and lab.act is not None and is_first else None
+
+    @property
+    def running(self) -> Walk | Arena | Lab | None:
         """What passes its own time on the stage instead of the clip, if anything."""
-        return self.live if self.live is not None else self.acting
+        return self.live or self.acting or self.flexing
 
     @property
     def drawing(self) -> Draft | None:

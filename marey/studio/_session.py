@@ -16,6 +16,9 @@ from marey.motion import Motion
 from marey.studio._document import Document
 from marey.studio._film import Film
 from marey.studio._forces import Forces
+from marey.studio._muscle_body import BodyMuscles
+from marey.studio._muscle_panel import MusclePanel
+from marey.studio._muscle_stage import MuscleStage
 from marey.studio._panels import ClipPanel, ExportPanel, Panel, ShowPanel, TimelinePanel
 from marey.studio._physics import Physics
 from marey.studio._posing import Posing
@@ -50,6 +53,9 @@ class Session:
         self._sketching: SketchPanel | None = None
         self._sketch_stage: SketchStage | None = None
         self._simulate_stage: SimulateStage | None = None
+        self._muscling: MusclePanel | None = None
+        self._muscle_stage: MuscleStage | None = None
+        self._body_muscles = BodyMuscles(client.scene)
         self._worker = Worker(self._tick, rate_hz=PLAY_RATE_HZ, on_error=self.report)
         self._worker.post("start", self._start)
 
@@ -131,6 +137,8 @@ class Session:
             self._physics.close()
         if self._sketching is not None:
             self._sketching.close()
+        if self._muscling is not None:
+            self._muscling.close()
         self._worker.stop()
         self._folder.cleanup()
 
@@ -160,11 +168,15 @@ class Session:
             self._sketching = SketchPanel(gui, self)
         with tabs.add_tab("Simulate"):
             simulating = SimulatePanel(gui, self)
+        with tabs.add_tab("Muscle"):
+            self._muscling = MusclePanel(gui, self)
         scene, sketching = self._client.scene, self._sketching
         self._simulate_stage = SimulateStage(scene, simulating.grabbed)
+        self._muscle_stage = MuscleStage(scene, self._muscling.moved)
         self._sketch_stage = SketchStage(scene, sketching.click_item, sketching.drag)
         scene.on_click(modifier="cmd/ctrl")(sketching.click_ground)
-        self._panels = (*play, TimelinePanel(gui, self), self._physics, self._walking, sketching, simulating)
+        rest = (self._physics, self._walking, sketching, simulating, self._muscling)
+        self._panels = (*play, TimelinePanel(gui, self), *rest)
 
     def _open(self, label: str) -> None:
         try:
@@ -179,6 +191,8 @@ class Session:
             self.document.draft.is_open = False
         if self.document.arena is not None:
             self.document.arena.is_on = False
+        if self.document.lab is not None:
+            self.document.lab.is_on = False
         if self._posing is not None:
             self._posing.desk = None
         self._stage.load(film)
@@ -243,6 +257,8 @@ class Session:
     def _draw(self) -> None:
         desk = None if self._posing is None else self._posing.desk
         walk = self.document.live
+        if self._draws_muscles(is_posing=desk is not None):
+            return
         if walk is not None and desk is not None:
             walk.is_on = False  # a pose of the clip is on the desk
         elif walk is not None:
@@ -284,6 +300,33 @@ class Session:
         self._draw_sketch()
         return True
 
+    def _draws_muscles(self, *, is_posing: bool) -> bool:
+        """The soft body, if it is on the stage; anything else that comes sends it away."""
+        document, stage, lab = self.document, self._muscle_stage, self.document.lab
+        if stage is None or lab is None:
+            return False
+        if document.flexing is None or is_posing:
+            lab.is_on = False
+            stage.hide()
+            self._draw_strain()
+            return False
+        self._walk_stage.hide()
+        if self._simulate_stage is not None:
+            self._simulate_stage.hide()
+        self._stage.show_ground(True)
+        self._draw_sketch()
+        self._stage.step_aside(lab.place() if document.shown["Follow"] else (0.0, 0.0), 0.0)
+        stage.draw(lab)
+        return True
+
+    def _draw_strain(self) -> None:
+        """Muscles of the whole body, over the clip that they were computed for."""
+        document, lab = self.document, self.document.lab
+        if lab is None or lab.track is None or lab.track_label != document.label:
+            self._body_muscles.hide()
+        else:
+            self._body_muscles.draw(lab.track, document.index)
+
     def _draw_sketch(self) -> None:
         """The sketch while it is drawn, and under the clips that were made from it."""
         document, stage = self.document, self._sketch_stage
@@ -305,6 +348,9 @@ class Session:
             return
         if self.document.live is not None:
             self._client.camera.position, self._client.camera.look_at = BEHIND_M
+            return
+        if self.document.flexing is not None:
+            self._client.camera.position, self._client.camera.look_at = self.document.flexing.camera()
             return
         if film is None:
             return

@@ -1,0 +1,213 @@
+"""Soft bodies of one page, free of any browser type: a scene, a film, an arm that reaches, the muscles of a clip."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.motion import Motion
+from marey.muscle import Film, MuscleTrack, Reach, activate, reach_film, scene, scene_names
+from marey.picture import view_direction
+from marey.studio._muscle_acts import Act, Live, Replay, mixed
+from marey.studio._muscle_job import Heard, Job
+from marey.studio._muscle_reach import Goals, solved
+
+FIRST: Final = "biceps-arm"
+MAX_SPLINES: Final = 12  # that have a slider
+VIEW_SIZES: Final = 1.5  # distance of the camera, in sizes of the body
+ARM_VIEW_DEG: Final = (0.0, 155.0, 8.0)  # heading, turn and elevation: from the left of the figure, and ahead of it
+Place = tuple[float, float, float]
+
+
+class Lab:
+    """Edited only by the session's worker."""
+
+    def __init__(self) -> None:
+        self.is_on = False  # on the stage; otherwise the clip is
+        self.is_running = True
+        self.name = FIRST  # of the scene
+        self.live: Live | None = None  # the scene that was chosen
+        self.act: Act | None = None  # what is on the stage
+        self.goals = Goals()
+        self.is_reaching = False  # the arm is on the stage
+        self.reach: Reach | None = None  # the last answer
+        self.track: MuscleTrack | None = None  # muscles of a clip
+        self.track_label = ""  # of that clip
+        self.job: Job[Any] | None = None
+
+    def choose(self, name: str) -> None:
+        """Put a scene on the stage, at rest."""
+        if name not in scene_names():
+            raise InputError(f"there is no scene '{name}'", f"There are {', '.join(scene_names())}")
+        if self.live is None or self.live.scene.name != name:
+            made = Live(scene(name))
+            if len(made.names) > MAX_SPLINES:
+                raise InputError(f"scene '{name}' has {len(made.names)} splines", f"Sliders are for {MAX_SPLINES}")
+            self.live = made
+        self.name, self.act = name, self.live
+        self.is_on, self.is_running, self.is_reaching = True, True, False
+
+    def hold(self, spline: str, activation: float) -> None:
+        """Take a spline over from the programme."""
+        self.need_live().hold(spline, activation)
+
+    def give_back(self) -> None:
+        """Let the programme drive again."""
+        self.need_live().give_back()
+
+    def reset(self) -> None:
+        """Begin again."""
+        act = self._need_act()
+        if isinstance(act, Live):
+            act.reset()
+        else:
+            act.time_s = 0.0
+
+    def replay(self) -> None:
+        """Play what was seen since the last reset."""
+        self._play(self.need_live().film())
+
+    def go_live(self) -> None:
+        """Let the scene itself go on."""
+        self.act, self.is_running = self.need_live(), True
+
+    def make_film(self, listener: Heard | None) -> None:
+        """Run the whole scene beside the page, as its programme and the sliders say; then play it."""
+        live = self.need_live()
+        self._start("film", lambda job: _filmed(live.scene.name, dict(live.held), job), listener)
+
+    def step_in(self) -> None:
+        """Put the arm that reaches on the stage."""
+        self.is_on, self.is_reaching = True, True
+        self.act = Replay(self.goals.hanging() if self.reach is None else reach_film(self.reach))
+        self.is_running = self.reach is not None
+
+    def solve(self, listener: Heard | None) -> None:
+        """Search for muscles that bring the hand to its goals; then play it."""
+        if not self.is_reaching:
+            self.step_in()
+        goals = self.goals.order()
+        self._start("solve", lambda job: solved(goals, job), listener)
+
+    def strain(self, label: str, motion: Motion, listener: Heard | None) -> None:
+        """Share the torques of a clip among the muscles of a body."""
+
+        def work(job: Job[tuple[str, MuscleTrack]]) -> tuple[str, MuscleTrack]:
+            job.tell("torques, and who gives them", 0.3)
+            return label, activate(motion)
+
+        self._start("muscles", work, listener)
+
+    def stop(self) -> None:
+        """Ask the job that runs to end."""
+        if self.job is not None:
+            self.job.stop()
+
+    def take_end(self) -> Exception | None:
+        """Take what a job has given, once it ended; its error, if it has one."""
+        job = self.job
+        if job is None or job.is_running or job.is_taken:
+            return None
+        job.is_taken = True
+        if job.error is not None:
+            return job.error
+        if isinstance(job.result, Film):
+            self._play(job.result)
+        elif isinstance(job.result, Reach):
+            self._take_reach(job.result)
+        elif job.result is not None:
+            self.track_label, self.track = job.result
+        return None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job runs."""
+        return self.job is not None and self.job.is_running
+
+    def glb(self) -> tuple[str, bytes]:
+        """What is on the stage as an animated file: its name and content."""
+        film = self._need_act().film()
+        if film.num_frames < 2:
+            raise InputError("nothing has moved yet", "Let the scene run, make its film, or solve first")
+        with tempfile.TemporaryDirectory(prefix="marey-muscle-") as folder:
+            return f"{film.name}.glb", film.save(Path(folder) / "film.glb").read_bytes()
+
+    def advance(self, seconds: float) -> None:
+        """Let real time pass."""
+        if self.is_running and self.act is not None:
+            self._guarded(lambda act: act.advance(seconds))
+
+    def single_step(self) -> None:
+        """Stop, and go on by one step."""
+        self.is_running = False
+        self._guarded(lambda act: act.single_step())
+
+    def need_live(self) -> Live:
+        """The scene that was chosen."""
+        if self.live is None:
+            raise InputError("no scene is open", "Press 'Show this scene' first")
+        return self.live
+
+    def place(self) -> tuple[float, float]:
+        """What the view keeps in its middle, (x, z) [m]; an arm stays where it hangs."""
+        if self.act is None or not self.act.walks:
+            return 0.0, 0.0
+        x, _, z = self.act.look().surface.mean(axis=0).tolist()
+        return x, z
+
+    def camera(self) -> tuple[Place, Place]:
+        """Where the camera is and looks, to see all of the body as its film does."""
+        act = self._need_act()
+        surface, (x, z) = act.look().surface, self.place()
+        middle = 0.5 * (surface.min(axis=0) + surface.max(axis=0)) - np.array([x, 0.0, z])
+        away = VIEW_SIZES * max(float(np.linalg.norm(np.ptp(surface, axis=0))), 0.5)
+        heading, turn, rise = ARM_VIEW_DEG if self.is_reaching else act.view_deg
+        look = view_direction(np.deg2rad(heading), turn_rad=np.deg2rad(turn), elevation_rad=np.deg2rad(rise))
+        return _place(middle - away * look), _place(middle)
+
+    def _need_act(self) -> Act:
+        if self.act is None:
+            raise InputError("nothing is on the stage", "Press 'Show this scene' first")
+        return self.act
+
+    def _guarded(self, move: Callable[[Act], None]) -> None:
+        """Where a step fails, time stops."""
+        try:
+            move(self._need_act())
+        except Exception:
+            self.is_running = False
+            raise
+
+    def _play(self, film: Film) -> None:
+        self.act, self.is_running, self.is_reaching, self.is_on = Replay(film), True, False, True
+
+    def _take_reach(self, found: Reach) -> None:
+        self.reach, self.goals.misses_m = found, found.misses_m
+        self.step_in()
+
+    def _start(self, what: str, work: Callable[[Job[Any]], Any], listener: Heard | None) -> None:
+        if self.is_busy:
+            raise InputError("something is being computed", "Press 'Stop' first, or wait")
+        self.job = Job(what, work, listener)
+
+
+def _filmed(name: str, held: dict[str, float], job: Job[Film]) -> Film:
+    """The film of a scene; splines that a hand holds stay as they are held."""
+    job.tell("building the scene", 0.0)
+    made = scene(name)
+    stage = made.stage()
+
+    def heard(done: int, of: int) -> None:
+        job.tell(f"frame {done} of {of}", done / of)
+
+    return made.run(on_frame=heard, activations=(lambda t: mixed(stage, held, t)) if held else None)
+
+
+def _place(point: FloatArray) -> Place:
+    x, y, z = point.tolist()
+    return x, y, z

@@ -1,0 +1,255 @@
+"""The Muscle tab: soft bodies and their muscles; move sliders, drag goals and solve, see what a clip strains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from html import escape
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import viser
+
+from marey.base import FloatArray, InputError
+from marey.muscle import scene_names
+from marey.studio._document import Document
+from marey.studio._muscle import FIRST, Lab
+from marey.studio._muscle_acts import Live, Replay
+from marey.studio._muscle_controls import GoalGroup, Sliders
+from marey.studio._shown import Shown
+from marey.studio._sketch_controls import see, when_user
+
+if TYPE_CHECKING:
+    from marey.studio._session import Session
+
+BUSIEST: Final = 4  # muscles of a clip that are named
+
+
+class MusclePanel:
+    """Commands and widgets of the Muscle tab; the session's worker runs them."""
+
+    def __init__(self, gui: viser.GuiApi, session: Session) -> None:
+        self._session = session
+        self._clicks = count()
+        lab = session.document.lab
+        first = FIRST if lab is None else lab.name
+        self._pick = gui.add_dropdown("Scene", options=scene_names(), initial_value=first)
+        self._shown = Shown(self._pick)
+        self._start = gui.add_button("Show this scene", icon=viser.Icon.BARBELL)
+        self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
+        self._state = gui.add_html(state_html(None))
+        self._stop = gui.add_button("Stop", icon=viser.Icon.PLAYER_STOP, visible=False)
+        self._time = gui.add_button_group("Time", options=tuple(_TIME))
+        with gui.add_folder("Activations") as activations:
+            self._sliders = Sliders(gui, self._tell)
+            self._give = gui.add_button("Back to the programme", icon=viser.Icon.ROUTE)
+        with gui.add_folder("Film") as film:
+            self._film = gui.add_button_group("Play", options=("Live", "Replay", "Whole film"))
+            self._export = gui.add_button("Export GLB", icon=viser.Icon.DOWNLOAD)
+        with gui.add_folder("Reach"):
+            self._arm = gui.add_button("Show the arm", icon=viser.Icon.HAND_STOP)
+            self._goals = GoalGroup(gui, self._tell)
+            self._solve = gui.add_button("Solve", icon=viser.Icon.TARGET_ARROW)
+            self._found = gui.add_html("")
+        with gui.add_folder("Whole body"):
+            self._strain = gui.add_button("Muscles of the clip", icon=viser.Icon.WALK)
+            self._bare = gui.add_button("Hide the muscles", icon=viser.Icon.EYE_OFF, visible=False)
+            self._busy = gui.add_html("")
+        self._of_stage = (self._back, self._time, film)
+        self._of_scene = (activations,)
+        self._connect()
+        if lab is not None and lab.job is not None:  # the page was loaded again
+            lab.job.listen(self._hear)
+
+    def refresh(self, document: Document) -> None:
+        """Show how it goes."""
+        lab, is_on = document.lab, document.flexing is not None
+        see(self._start, not is_on)
+        for widget in self._of_stage:
+            see(widget, is_on)
+        for widget in self._of_scene:
+            see(widget, is_on and lab is not None and lab.live is not None and not lab.is_reaching)
+        see(self._stop, lab is not None and lab.is_busy)
+        see(self._bare, lab is not None and lab.track_label == document.label and lab.track is not None)
+        self._state.content = state_html(lab)
+        if lab is None:
+            return
+        self._shown.show(lab.name)
+        self._sliders.refresh(lab)
+        self._goals.refresh(lab)
+        self._found.content = found_html(lab)
+        self._busy.content = busy_html(document)
+
+    def moved(self, goal: str, place: FloatArray) -> None:
+        """A goal is dragged; the newest place wins."""
+        self._tell(f"goal {goal}", lambda lab: lab.goals.move(goal, place))
+
+    def close(self) -> None:
+        """The page goes; what is computed goes on without it."""
+        lab = self._session.document.lab
+        if lab is not None and lab.job is not None:
+            lab.job.listen(None)
+
+    def _connect(self) -> None:
+        self._shown.on_user(self._picked)
+        self._start.on_click(when_user(lambda: self._tell("start", lambda lab: self._begin(lab, self._pick.value))))
+        self._back.on_click(when_user(lambda: self._tell("back", self._end)))
+        self._stop.on_click(when_user(lambda: self._tell("stop", Lab.stop)))
+        self._time.on_click(when_user(lambda: self._tell_each("time", _TIME[self._time.value])))
+        self._give.on_click(when_user(lambda: self._tell("give back", Lab.give_back)))
+        self._film.on_click(when_user(lambda: self._tell("film", partial(self._play, self._film.value))))
+        self._export.on_click(when_user(lambda: self._tell("export", self._send)))
+        self._arm.on_click(when_user(lambda: self._tell("arm", self._step_in)))
+        self._solve.on_click(when_user(lambda: self._tell("solve", self._reach)))
+        self._strain.on_click(when_user(lambda: self._tell("strain", self._share)))
+        self._bare.on_click(when_user(lambda: self._tell("bare", self._hide)))
+
+    def _picked(self, name: str) -> None:
+        def edit(lab: Lab) -> None:
+            self._shown.heard(name)
+            lab.name = name if name in scene_names() else lab.name
+            if lab.is_on:
+                self._begin(lab, name)
+
+        self._tell("scene", edit)
+
+    def _tell_each(self, key: str, edit: Callable[[Lab], None]) -> None:
+        """Every press counts, so each has a key of its own with the worker."""
+        self._tell(f"{key} {next(self._clicks) % 100}", edit)
+
+    def _tell(self, key: str, edit: Callable[[Lab], None]) -> None:
+        self._session.post(f"muscle {key}", lambda: edit(self._need()))
+
+    def _need(self) -> Lab:
+        document = self._session.document
+        if document.lab is None:
+            document.lab = Lab()
+        return document.lab
+
+    def _begin(self, lab: Lab, name: str) -> None:
+        if lab.live is None or lab.live.scene.name != name:
+            self._state.content = _boxed("<div>Building the scene; the first time takes a while.</div>", "muscle")
+            self._session.flush()
+        lab.choose(name)
+        self._take_stage()
+
+    def _step_in(self, lab: Lab) -> None:
+        lab.step_in()
+        self._take_stage()
+
+    def _take_stage(self) -> None:
+        """Send everything else away."""
+        document = self._session.document
+        document.playing = False
+        if document.walk is not None:
+            document.walk.is_on = False
+        if document.arena is not None:
+            document.arena.is_on = False
+        if document.draft is not None:
+            document.draft.is_open = False
+        self._session.frame_body()
+
+    def _end(self, lab: Lab) -> None:
+        lab.is_on = False
+        self._session.frame_body()
+
+    def _play(self, what: str, lab: Lab) -> None:
+        if what == "Live":
+            lab.go_live()
+        elif what == "Replay":
+            lab.replay()
+        else:
+            lab.make_film(self._hear)
+
+    def _reach(self, lab: Lab) -> None:
+        if not (lab.is_on and lab.is_reaching):
+            self._step_in(lab)
+        lab.solve(self._hear)
+
+    def _share(self, lab: Lab) -> None:
+        document = self._session.document
+        if document.film is None:
+            raise InputError("no clip is open", "Open one in the Play tab first")
+        lab.strain(document.label, document.film.motion, self._hear)
+
+    def _hide(self, lab: Lab) -> None:
+        lab.track, lab.track_label = None, ""
+        self._session.document.shown["Body"] = True
+
+    def _send(self, lab: Lab) -> None:
+        self._session.send_bytes(*lab.glb())
+
+    def _hear(self) -> None:
+        """A job went on, or ended; called from its thread."""
+        self._session.post("muscle heard", self._take_end)
+
+    def _take_end(self) -> None:
+        lab, document = self._need(), self._session.document
+        tracked = lab.track
+        error = lab.take_end()
+        if error is not None:
+            raise error
+        if lab.track is not None and lab.track is not tracked:
+            lab.is_on, document.shown["Body"] = False, False
+            self._session.frame_body()
+
+
+def _go_or_pause(lab: Lab) -> None:
+    lab.is_running = not lab.is_running
+
+
+_TIME: Final = {"Go or pause": _go_or_pause, "One step": Lab.single_step, "Reset": Lab.reset}
+
+
+def state_html(lab: Lab | None) -> str:
+    """What is on the stage, and how fast it goes."""
+    if lab is None:
+        return _boxed("<div>Pick a scene, and move its muscles with sliders.</div>", "muscle")
+    return _boxed("".join(f"<div>{escape(line)}</div>" for line in state_lines(lab)), "muscle")
+
+
+def state_lines(lab: Lab) -> list[str]:
+    """What is told, line by line."""
+    paused = "" if lab.is_running else ", paused"
+    lines: list[str] = []
+    if lab.is_on and lab.is_reaching:
+        lines += ["Drag the hand's goals, then press Solve."]
+    if lab.is_on and isinstance(lab.act, Live):
+        act = lab.act
+        lines += [act.scene.title, f"live: {act.time_s:.2f} s{paused}"]
+        lines += [f"{act.pace:.2f}x real time, {act.step_ms:.1f} ms a step, {len(act.stage.mesh.cells)} cells"]
+    elif lab.is_on and isinstance(lab.act, Replay):
+        lines += [f"film: {min(lab.act.time_s, lab.act.seconds):.2f} s of {lab.act.seconds:.2f} s{paused}"]
+    job = lab.job
+    if job is not None and job.is_running:
+        lines += [f"{job.what}: {job.words}, {job.share:.0%}, {job.elapsed_s:.0f} s"]
+    elif job is not None and job.is_stopped:
+        lines += [f"{job.what}: stopped"]
+    return lines
+
+
+def found_html(lab: Lab) -> str:
+    """How near the hand came to its goals."""
+    misses = lab.goals.misses_m
+    if misses is None or lab.reach is None:
+        return ""
+    rows = [f"Goal {i + 1}: {100 * miss:.1f} cm off" for i, miss in enumerate(misses.tolist())]
+    rows.append(f"{lab.reach.control.iterations} iterations, {lab.reach.control.seconds:.1f} s")
+    return _boxed("".join(f"<div>{escape(row)}</div>" for row in rows), "reach")
+
+
+def busy_html(document: Document) -> str:
+    """Which muscles of the clip work most at the playhead."""
+    lab = document.lab
+    if lab is None or lab.track is None or lab.track_label != document.label:
+        return ""
+    track = lab.track
+    now = track.activations[min(document.index, len(track.activations) - 1)]
+    most = sorted(zip(track.names, now.tolist(), strict=True), key=lambda pair: -pair[1])[:BUSIEST]
+    rows = [f"{len(track.names)} muscles give {track.given:.0%} of all torques"]
+    rows += [f"{name}: {value:.0%}" for name, value in most]
+    return _boxed("".join(f"<div>{escape(row)}</div>" for row in rows), "strain")
+
+
+def _boxed(text: str, name: str) -> str:
+    return f'<div data-testid="{name}" style="padding:0.2em 0.8em;font-size:0.85em;line-height:1.45">{text}</div>'
