@@ -7,6 +7,7 @@ from marey.muscle._body_step import StepReport
 from marey.muscle._bones import Bone, Bones
 from marey.muscle._contact import Ground
 from marey.muscle._control import ControlProblem, Goal, System
+from marey.muscle._control_scene import PlaceGoal, SceneControl, solve_scene
 from marey.muscle._control_soft import SoftSystem
 from marey.muscle._embedding import Embedding
 from marey.muscle._film import BoneTrack, Film, Paint
@@ -72,11 +73,13 @@ __all__ = [
     "MuscleTrack",
     "Muscles",
     "Paint",
+    "PlaceGoal",
     "Plan",
     "Profile",
     "Programme",
     "Reach",
     "Scene",
+    "SceneControl",
     "Skin",
     "SoftBody",
     "SoftSystem",
@@ -114,5 +117,6 @@ __all__ = [
     "simulate_controls",
     "soft_arm",
     "solve_control",
+    "solve_scene",
     "spring_pair",
 ]

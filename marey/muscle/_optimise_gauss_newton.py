@@ -33,7 +33,8 @@ def gauss_newton(search: Search) -> None:
     if not np.isfinite(cost):
         search.status = SolveStatus.NOT_FINITE
         return
-    search.note(cost)
+    if not search.note(cost):
+        return
     for _ in range(search.max_iterations):
         model = gauss_newton_model(search.problem, controls, states)
         found = _accepted(search, model, cost, ends, damping)

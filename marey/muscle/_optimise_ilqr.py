@@ -38,7 +38,8 @@ def ilqr(search: Search) -> None:
     if not np.isfinite(cost):
         search.status = SolveStatus.NOT_FINITE
         return
-    search.note(cost)
+    if not search.note(cost):
+        return
     damping = FIRST_DAMPING
     for _ in range(search.max_iterations):
         slopes = _linearised(problem, controls, states)

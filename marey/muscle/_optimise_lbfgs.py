@@ -44,7 +44,8 @@ def lbfgs(search: Search, checkpoints: int | None = None) -> None:
     if first >= WALL:
         search.status = SolveStatus.NOT_FINITE
         return
-    search.note(first)
+    if not search.note(first):
+        return
 
     def each(intermediate_result: Any) -> None:
         search.iterations += 1
