@@ -163,12 +163,13 @@ class Lab:
     def camera(self) -> tuple[Place, Place]:
         """Where the camera is and looks, to see all of the body as its film does."""
         act = self._need_act()
-        surface, (x, z) = act.look().surface, self.place()
-        middle = 0.5 * (surface.min(axis=0) + surface.max(axis=0)) - np.array([x, 0.0, z])
-        away = VIEW_SIZES * max(float(np.linalg.norm(np.ptp(surface, axis=0))), 0.5)
+        look, (x, z) = act.look(), self.place()
+        points = np.concatenate([look.surface, look.bones.reshape(-1, 3)])
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0)) - np.array([x, 0.0, z])
+        away = VIEW_SIZES * max(float(np.linalg.norm(np.ptp(points, axis=0))), 0.5)
         heading, turn, rise = ARM_VIEW_DEG if self.is_reaching else act.view_deg
-        look = view_direction(np.deg2rad(heading), turn_rad=np.deg2rad(turn), elevation_rad=np.deg2rad(rise))
-        return _place(middle - away * look), _place(middle)
+        ahead = view_direction(np.deg2rad(heading), turn_rad=np.deg2rad(turn), elevation_rad=np.deg2rad(rise))
+        return _place(middle - away * ahead), _place(middle)
 
     def _need_act(self) -> Act:
         if self.act is None:

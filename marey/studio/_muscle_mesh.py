@@ -1,13 +1,12 @@
 """A surface that deforms and changes its colour in the page.
 
-The page's meshes have one colour each. So the surface is drawn once at rest's colour, and again and again in thin coats
-of red and blue where it works: each coat covers the triangles that are at least so active. Coats lie exactly on the
-surface and have one colour, so their order does not matter and their edges are soft.
+The meshes of the page have one colour each. So the surface is drawn once in the colour of rest, and then in thin coats
+of red and blue where it works: each coat covers what is at least so active, cut along the line where it begins. Coats
+lie over each other like paint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -18,9 +17,10 @@ from marey.base import FloatArray
 from marey.studio._film import Float32
 from marey.studio._muscle_acts import Look, shade_colours
 
-RED_COATS: Final = 6
-BLUE_COATS: Final = 3
+RED_COATS: Final = 8
+BLUE_COATS: Final = 4
 FULL: Final = 0.94  # [-] covering of all coats together
+THICK: Final = 1.5e-4  # [-] of a coat, over the size of the body
 Faces = NDArray[np.int32]
 Colour = tuple[int, int, int]
 DOT: Final = np.zeros((3, 3), dtype=np.float32)
@@ -42,10 +42,12 @@ class SoftSurface:
 
     def draw(self, look: Look) -> None:
         """Show the surface as it is now."""
-        surface = look.surface.astype(np.float32)
-        self._skin.vertices = surface
-        _paint(self._red, surface, self.faces, look.red)
-        _paint(self._blue, surface, self.faces, look.blue)
+        self._skin.vertices = look.surface.astype(np.float32)
+        lift = THICK * float(np.linalg.norm(np.ptp(look.surface, axis=0))) * outward(look.surface, self.faces)
+        for nodes, shares in ((self._red, look.red), (self._blue, look.blue)):
+            for k, node in enumerate(nodes):
+                level = (k + 0.5) / len(nodes)
+                _paint(node, *coat(look.surface + (k + 1) * lift, self.faces, shares, level))
 
     def remove(self) -> None:
         """Make room for another."""
@@ -61,18 +63,49 @@ def page_colour(linear: FloatArray) -> Colour:
     return r, g, b
 
 
-def coats(faces: Faces, shares: FloatArray, count: int) -> list[Faces]:
-    """Triangles of each coat: those whose share is at least the middle of its level."""
-    mean = shares[faces].mean(axis=1)
-    return [faces[mean >= (k + 0.5) / count] for k in range(count)]
+def coat(vertices: FloatArray, faces: Faces, shares: FloatArray, level: float) -> tuple[Float32, Faces]:
+    """The part of a surface whose share is at least the level, cut where it is equal: its vertices and triangles."""
+    inside = (shares >= level)[faces]
+    count = inside.sum(axis=1)
+    one, two = _turned(faces, inside, count == 1), _turned(faces, ~inside, count == 2)
+    edges = np.concatenate([one[:, [0, 1]], one[:, [0, 2]], two[:, [0, 1]], two[:, [0, 2]]])
+    unique, numbers = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True)
+    ab, ac, qb, qc = np.split(numbers.ravel() + len(vertices), np.cumsum([len(one), len(one), len(two)]))
+    cut = np.concatenate(
+        [
+            faces[count == 3],
+            np.stack([one[:, 0], ab, ac], axis=1),
+            np.stack([qb, two[:, 1], two[:, 2]], axis=1),
+            np.stack([qb, two[:, 2], qc], axis=1),
+        ]
+    )
+    i, j = unique.T
+    t = ((level - shares[i]) / np.where(shares[i] == shares[j], 1.0, shares[j] - shares[i]))[:, None]
+    points = np.concatenate([vertices, vertices[i] + t * (vertices[j] - vertices[i])])
+    return compact(points.astype(np.float32), cut.astype(np.int32))
 
 
-def compact(vertices: Float32, faces: Faces) -> tuple[Float32, NDArray[np.uint32]]:
+def _turned(faces: Faces, odd: NDArray[np.bool_], picked: NDArray[np.bool_]) -> Faces:
+    """Picked triangles, turned so that the odd corner comes first."""
+    first = np.argmax(odd[picked], axis=1)
+    return np.take_along_axis(faces[picked], (first[:, None] + np.arange(3)) % 3, axis=1)
+
+
+def outward(vertices: FloatArray, faces: Faces) -> FloatArray:
+    """Unit normals ``(N, 3)``: means of the faces around, by area."""
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    normals = np.cross(b - a, c - a)
+    corner, count = faces.ravel(), len(vertices)
+    sums = np.stack([np.bincount(corner, np.repeat(normals[:, k], 3), count) for k in range(3)], axis=1)
+    return sums / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)[:, None]
+
+
+def compact(vertices: Float32, faces: Faces) -> tuple[Float32, Faces]:
     """Only the vertices that some triangle uses, and the triangles renumbered."""
     used = np.zeros(len(vertices), dtype=np.bool_)
     used[faces.ravel()] = True
-    numbers = np.cumsum(used) - 1
-    return vertices[used], numbers[faces].astype(np.uint32)
+    numbers = np.cumsum(used, dtype=np.int32) - 1
+    return vertices[used], numbers[faces].astype(np.int32)
 
 
 def _coat(scene: viser.SceneApi, name: str, colour: Colour, count: int) -> viser.MeshHandle:
@@ -89,9 +122,8 @@ def _coat(scene: viser.SceneApi, name: str, colour: Colour, count: int) -> viser
     )
 
 
-def _paint(nodes: Sequence[viser.MeshHandle], surface: Float32, faces: Faces, shares: FloatArray) -> None:
-    for node, covered in zip(nodes, coats(faces, shares, len(nodes)), strict=True):
-        if len(covered):
-            node.vertices, node.faces = compact(surface, covered)
-        if node.visible != bool(len(covered)):
-            node.visible = bool(len(covered))
+def _paint(node: viser.MeshHandle, vertices: Float32, faces: Faces) -> None:
+    if len(faces):
+        node.vertices, node.faces = vertices, faces.astype(np.uint32)
+    if node.visible != bool(len(faces)):
+        node.visible = bool(len(faces))
