@@ -40,9 +40,8 @@ def settle_momentum(
     inertia = _inertias(parts, total, m, x)
     turn = np.zeros((loose.shape[0], 3))
     for k in range(loose.shape[0]):
-        trace = inertia[k, 0, 0] + inertia[k, 1, 1] + inertia[k, 2, 2]
-        if loose[k] and np.linalg.det(inertia[k]) > FLAT * trace**3:
-            turn[k] = np.linalg.solve(inertia[k], total[k, 7:10])
+        if loose[k]:
+            _spin(inertia[k], total[k], turn[k])
     for n in range(m.shape[0]):
         k = parts[n]
         if loose[k]:
@@ -51,6 +50,23 @@ def settle_momentum(
             v[n, 0] += t[4] / t[0] + w[1] * a2 - w[2] * a1
             v[n, 1] += t[5] / t[0] + w[2] * a0 - w[0] * a2
             v[n, 2] += t[6] / t[0] + w[0] * a1 - w[1] * a0
+
+
+@kernel
+def _spin(a: FloatArray, t: FloatArray, out: FloatArray) -> None:
+    """Write the angular velocity (3,) that a torque impulse in ``t`` gives an inertia (3, 3), by Cramer's rule."""
+    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
+    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
+    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    c11 = a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2]
+    c12 = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
+    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
+    det = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
+    trace = a[0, 0] + a[1, 1] + a[2, 2]
+    if det > FLAT * trace * trace * trace:
+        out[0] = (c00 * t[7] + c01 * t[8] + c02 * t[9]) / det
+        out[1] = (c01 * t[7] + c11 * t[8] + c12 * t[9]) / det
+        out[2] = (c02 * t[7] + c12 * t[8] + c22 * t[9]) / det
 
 
 @kernel

@@ -52,7 +52,6 @@ def coarse_matrix(s: System) -> None:
         for t in range(touched):
             b = c.touched[t]
             _add_pair(c.raw, 6 * a, 6 * b, c.row[b], c.arms[n])
-            c.row[b] = 0.0
     if s.rises.shape[0] > 0:
         _add_volumes(s)
 
@@ -81,6 +80,7 @@ def _add_row(row: FloatArray, block: FloatArray, arm: FloatArray) -> None:
 
 @kernel
 def _add_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray) -> None:
+    """Add the rigid motion of a row (3, 6), which is cleared."""
     for e in range(6):
         r0, r1, r2 = row[0, e], row[1, e], row[2, e]
         raw[i, j + e] += arm[1] * r2 - arm[2] * r1
@@ -89,6 +89,7 @@ def _add_pair(raw: FloatArray, i: int, j: int, row: FloatArray, arm: FloatArray)
         raw[i + 3, j + e] += r0
         raw[i + 4, j + e] += r1
         raw[i + 5, j + e] += r2
+        row[0, e], row[1, e], row[2, e] = 0.0, 0.0, 0.0
 
 
 @kernel
@@ -117,7 +118,8 @@ def _add_volumes(s: System) -> None:
                     for j in range(6):
                         c.raw[6 * a + i, 6 * b + j] += weight * c.row[a, 0, i] * c.row[b, 0, j]
         for t in range(touched):
-            c.row[c.touched[t], 0] = 0.0
+            for i in range(6):
+                c.row[c.touched[t], 0, i] = 0.0
 
 
 @kernel
@@ -180,10 +182,12 @@ def precondition(s: System, r: FloatArray, z: FloatArray) -> None:
     for n in range(count):
         a = c.labels[n]
         if 0 <= a < c.regions:
-            x, w = c.arms[n], found[6 * a : 6 * a + 6]
-            z[n, 0] += w[3] + w[1] * x[2] - w[2] * x[1]
-            z[n, 1] += w[4] + w[2] * x[0] - w[0] * x[2]
-            z[n, 2] += w[5] + w[0] * x[1] - w[1] * x[0]
-    z[count:] = 0.0
+            x, w = c.arms[n], 6 * a
+            z[n, 0] += found[w + 3] + found[w + 1] * x[2] - found[w + 2] * x[1]
+            z[n, 1] += found[w + 4] + found[w + 2] * x[0] - found[w] * x[2]
+            z[n, 2] += found[w + 5] + found[w] * x[1] - found[w + 1] * x[0]
+    for n in range(count, z.shape[0]):
+        for i in range(3):
+            z[n, i] = 0.0
     for k in range(rates):
         z[count + k // 3, k % 3] = found[6 * c.regions + k]

@@ -70,7 +70,9 @@ def _multiply_bulky(
 def expand(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
     """Write velocities (V, 3) of all nodes from unknowns (V + R, 3)."""
     count = v.shape[0]
-    v[:] = u[:count]
+    for n in range(count):
+        for i in range(3):
+            v[n, i] = u[n, i]
     twists = bones.twists
     twists[:] = 0.0
     for d in range(bones.screws.shape[0]):
@@ -94,7 +96,9 @@ def contract(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatA
         free = carriers[n] == FREE
         for i in range(3):
             out[n, i] = f[n, i] if free else 0.0
-    out[count:] = 0.0
+    for n in range(count, out.shape[0]):
+        for i in range(3):
+            out[n, i] = 0.0
     wrenches = bones.twists
     wrenches[:] = 0.0
     for c in range(bones.nodes.shape[0]):
@@ -133,7 +137,9 @@ def invert_diagonal(s: System, places: IndexArray) -> None:
     """Write the inverses of the diagonal blocks; volumes and muscles included. ``places`` (V,) of the diagonal."""
     out, count = s.diagonal, places.shape[0]
     for n in range(count):
-        out[n] = s.values[places[n]]
+        for i in range(3):
+            for j in range(3):
+                out[n, i, j] = s.values[places[n], i, j]
     if s.rises.shape[0] > 0:
         for n in range(count):
             for k in range(s.starts[n], s.starts[n + 1]):
@@ -187,9 +193,13 @@ def conjugate_gradients(
     precondition(s, drive, z)
     scale = max(dot(drive, z), 0.0)
     apply(s, u, q)
-    r[:] = rhs - q
+    for n in range(r.shape[0]):
+        for i in range(3):
+            r[n, i] = rhs[n, i] - q[n, i]
     precondition(s, r, z)
-    p[:] = z
+    for n in range(r.shape[0]):
+        for i in range(3):
+            p[n, i] = z[n, i]
     rz = dot(r, z)
     scale = sqrt(max(scale, rz))
     count = 0
