@@ -26,7 +26,7 @@ GROWTH: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the wished growth of cells
 GOAL_WEIGHT: Final = 1e4  # [1/m²] against the square of an activation
 EFFORT: Final = 1e-2
 SMOOTH: Final = 1e-1  # of the squared change from step to step
-TOLERANCE: Final = 1e-3  # [-] of the cost
+TOLERANCE: Final = 1e-2  # [-] of the cost: goals are met to millimetres by then
 GOAL_TOLERANCE_M: Final = 0.02
 FAR: Final = 3.0  # [cells] a point farther than this from the body does not belong to it
 
