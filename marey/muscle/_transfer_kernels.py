@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.muscle._hill_kernels import hill_force, hill_slopes, length_of
+from marey.muscle._hill_kernels import hill_slopes, length_of
 
 SPRING, HILL = 0, 1  # laws of a segment
 SHORTEST = 1e-9  # [-] of the rest length: below, the last direction is kept
@@ -67,15 +67,24 @@ class MuscleArrays(NamedTuple):
 
 
 @kernel
-def embed(arrays: MuscleArrays, x: FloatArray, out: FloatArray) -> None:
-    """Points of the splines, or their velocities: out = W x ``(N, 3)``."""
-    for i in range(out.shape[0]):
+def _clear(rows: FloatArray) -> None:
+    """Set rows of three to zero; by loops, as a slice takes a second to compile."""
+    for i in range(rows.shape[0]):
         for c in range(3):
-            out[i, c] = 0.0
-        for e in range(arrays.cell_starts[i], arrays.cell_starts[i + 1]):
-            j, w = arrays.cell_nodes[e], arrays.cell_weights[e]
-            for c in range(3):
-                out[i, c] += w * x[j, c]
+            rows[i, c] = 0.0
+
+
+@kernel
+def _weighted(starts: IntArray, nodes: IntArray, weights: FloatArray, x: FloatArray, out: FloatArray) -> None:
+    """Weighted sums of rows of x for each point ``(N, 3)``."""
+    for i in range(out.shape[0]):
+        a, b, c = 0.0, 0.0, 0.0
+        for e in range(starts[i], starts[i + 1]):
+            j, w = nodes[e], weights[e]
+            a += w * x[j, 0]
+            b += w * x[j, 1]
+            c += w * x[j, 2]
+        out[i, 0], out[i, 1], out[i, 2] = a, b, c
 
 
 @kernel
@@ -155,54 +164,40 @@ def _fit(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, inverse: Fl
 def refresh(arrays: MuscleArrays, x: FloatArray) -> None:
     """Bring points, rotations, arms and inverses to the positions x ``(V, 3)``."""
     if arrays.cells_carry[0] != 0:
-        embed(arrays, x, arrays.points)
+        _weighted(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, x, arrays.points)
         return
-    A, S, M, inverse = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    _weighted(arrays.starts, arrays.nodes, arrays.weights, x, arrays.points)
+    work = np.empty((4, 3, 3))
     for i in range(arrays.points.shape[0]):
-        px, py, pz = 0.0, 0.0, 0.0
-        for e in range(arrays.starts[i], arrays.starts[i + 1]):
-            j, w = arrays.nodes[e], arrays.weights[e]
-            px += w * x[j, 0]
-            py += w * x[j, 1]
-            pz += w * x[j, 2]
-        if arrays.turns[i] != 0:
-            _refresh_turn(arrays, x, i, A, S, M, inverse)
-            px, py, pz = px + arrays.levers[i, 0], py + arrays.levers[i, 1], pz + arrays.levers[i, 2]
-        arrays.points[i, 0], arrays.points[i, 1], arrays.points[i, 2] = px, py, pz
+        if arrays.turns[i] == 0:
+            continue
+        first, last, A = arrays.starts[i], arrays.starts[i + 1], work[0]
+        _clear(A)
+        for e in range(first, last):
+            j, w = arrays.nodes[e], arrays.shares[e]
+            for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
+                for r in range(3):
+                    A[r, c] += w * x[j, r] * arrays.rest_arms[e, c]
+        R = arrays.frames[i]
+        _fit(A, R, work[1], work[2], work[3])
+        _turned(R, work[3], work[1], arrays.inverses[i])
+        for e in range(first, last):
+            for c in range(3):
+                arrays.arms[e, c] = _row(R, c, arrays.rest_arms[e])
+        for c in range(3):
+            arrays.levers[i, c] = _row(R, c, arrays.offsets[i])
+            arrays.points[i, c] += arrays.levers[i, c]
 
 
 @kernel
-def _refresh_turn(
-    arrays: MuscleArrays,
-    x: FloatArray,
-    i: int,
-    A: FloatArray,
-    S: FloatArray,
-    M: FloatArray,
-    inverse: FloatArray,
-) -> None:
-    """Rotation, arms, lever and inverse of one region."""
-    first, last = arrays.starts[i], arrays.starts[i + 1]
-    A[:] = 0.0
-    for e in range(first, last):
-        j, w = arrays.nodes[e], arrays.shares[e]
-        for c in range(3):  # arms at rest add up to nothing, so the centre need not be taken off
-            r = w * arrays.rest_arms[e, c]
-            A[0, c] += x[j, 0] * r
-            A[1, c] += x[j, 1] * r
-            A[2, c] += x[j, 2] * r
-    R = arrays.frames[i]
-    good = _fit(A, R, S, M, inverse)
-    for e in range(first, last):
+def _turned(R: FloatArray, inverse: FloatArray, work: FloatArray, out: FloatArray) -> None:
+    """Write R inverse R^T."""
+    for r in range(3):
         for c in range(3):
-            arrays.arms[e, c] = _row(R, c, arrays.rest_arms[e])
-    for c in range(3):
-        arrays.levers[i, c] = _row(R, c, arrays.offsets[i])
-        for r2 in range(3):  # R inverse R^T
-            S[c, r2] = R[c, 0] * inverse[0, r2] + R[c, 1] * inverse[1, r2] + R[c, 2] * inverse[2, r2] if good else 0.0
-    for r2 in range(3):
+            work[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
+    for r in range(3):
         for c in range(3):
-            arrays.inverses[i, r2, c] = S[r2, 0] * R[c, 0] + S[r2, 1] * R[c, 1] + S[r2, 2] * R[c, 2]
+            out[r, c] = _row(work, r, R[c])
 
 
 @kernel
@@ -224,38 +219,36 @@ def _mixed(mix: FloatArray, values: FloatArray, out: FloatArray) -> None:
 @kernel
 def gather(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> None:
     """Velocities of points ``(N, 3)`` of velocities of nodes ``(V, 3)``; the transpose of scatter."""
+    _weighted(arrays.starts, arrays.nodes, arrays.weights, v, out)
     for i in range(out.shape[0]):
-        ux, uy, uz = 0.0, 0.0, 0.0
+        if arrays.turns[i] == 0:
+            continue
+        lx, ly, lz = 0.0, 0.0, 0.0
         for e in range(arrays.starts[i], arrays.starts[i + 1]):
-            j, w = arrays.nodes[e], arrays.weights[e]
-            ux += w * v[j, 0]
-            uy += w * v[j, 1]
-            uz += w * v[j, 2]
-        out[i, 0], out[i, 1], out[i, 2] = ux, uy, uz
-        if arrays.turns[i] != 0:
-            _gather_turn(arrays, v, i, out[i])
+            j, w = arrays.nodes[e], arrays.shares[e]
+            rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
+            lx += ry * v[j, 2] - rz * v[j, 1]
+            ly += rz * v[j, 0] - rx * v[j, 2]
+            lz += rx * v[j, 1] - ry * v[j, 0]
+        ox, oy, oz = _times(arrays.inverses[i], lx, ly, lz)
+        q = arrays.levers[i]
+        out[i, 0] += oy * q[2] - oz * q[1]
+        out[i, 1] += oz * q[0] - ox * q[2]
+        out[i, 2] += ox * q[1] - oy * q[0]
     if arrays.mix.shape[0] > 0:
-        arrays.buffer[0] = out
-        _mixed(arrays.mix, arrays.buffer[0], out)
+        held = arrays.buffer[0]
+        for i in range(out.shape[0]):
+            held[i, 0], held[i, 1], held[i, 2] = out[i, 0], out[i, 1], out[i, 2]
+        _mixed(arrays.mix, held, out)
 
 
 @kernel
-def _gather_turn(arrays: MuscleArrays, v: FloatArray, i: int, out: FloatArray) -> None:
-    """Add the velocity of the part that turns."""
-    lx, ly, lz = 0.0, 0.0, 0.0
-    for e in range(arrays.starts[i], arrays.starts[i + 1]):
-        j, w = arrays.nodes[e], arrays.shares[e]
-        rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
-        lx += ry * v[j, 2] - rz * v[j, 1]
-        ly += rz * v[j, 0] - rx * v[j, 2]
-        lz += rx * v[j, 1] - ry * v[j, 0]
-    inv, q = arrays.inverses[i], arrays.levers[i]
-    ox = inv[0, 0] * lx + inv[0, 1] * ly + inv[0, 2] * lz
-    oy = inv[1, 0] * lx + inv[1, 1] * ly + inv[1, 2] * lz
-    oz = inv[2, 0] * lx + inv[2, 1] * ly + inv[2, 2] * lz
-    out[0] += oy * q[2] - oz * q[1]
-    out[1] += oz * q[0] - ox * q[2]
-    out[2] += ox * q[1] - oy * q[0]
+def _times(m: FloatArray, x: float, y: float, z: float) -> tuple[float, float, float]:
+    return (
+        m[0, 0] * x + m[0, 1] * y + m[0, 2] * z,
+        m[1, 0] * x + m[1, 1] * y + m[1, 2] * z,
+        m[2, 0] * x + m[2, 1] * y + m[2, 2] * z,
+    )
 
 
 @kernel
@@ -267,43 +260,29 @@ def scatter(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None:
         forces = arrays.buffer[1]
     for i in range(forces.shape[0]):
         fx, fy, fz = forces[i, 0], forces[i, 1], forces[i, 2]
+        turns, q = arrays.turns[i] != 0, arrays.levers[i]
+        ox, oy, oz = _times(arrays.inverses[i], q[1] * fz - q[2] * fy, q[2] * fx - q[0] * fz, q[0] * fy - q[1] * fx)
         for e in range(arrays.starts[i], arrays.starts[i + 1]):
             j, w = arrays.nodes[e], arrays.weights[e]
             out[j, 0] += w * fx
             out[j, 1] += w * fy
             out[j, 2] += w * fz
-        if arrays.turns[i] != 0:
-            _scatter_turn(arrays, i, fx, fy, fz, out)
+            if turns:
+                w = arrays.shares[e]
+                rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
+                out[j, 0] += oy * rz - oz * ry
+                out[j, 1] += oz * rx - ox * rz
+                out[j, 2] += ox * ry - oy * rx
 
 
 @kernel
-def _scatter_turn(arrays: MuscleArrays, i: int, fx: float, fy: float, fz: float, out: FloatArray) -> None:
-    """Add the pairs of forces that carry the torque of the part that turns."""
-    inv, q = arrays.inverses[i], arrays.levers[i]
-    tx, ty, tz = q[1] * fz - q[2] * fy, q[2] * fx - q[0] * fz, q[0] * fy - q[1] * fx
-    ox = inv[0, 0] * tx + inv[0, 1] * ty + inv[0, 2] * tz
-    oy = inv[1, 0] * tx + inv[1, 1] * ty + inv[1, 2] * tz
-    oz = inv[2, 0] * tx + inv[2, 1] * ty + inv[2, 2] * tz
-    for e in range(arrays.starts[i], arrays.starts[i + 1]):
-        j, w = arrays.nodes[e], arrays.shares[e]
-        rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
-        out[j, 0] += oy * rz - oz * ry
-        out[j, 1] += oz * rx - ox * rz
-        out[j, 2] += ox * ry - oy * rx
-
-
-@kernel
-def _axial(arrays: MuscleArrays, s: int, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
-    """Tension [N], its slope by length [N/m] and by speed [N s/m]: of a spring, or of a Hill-type muscle."""
-    if arrays.laws[s] == SPRING:
-        k, c = arrays.stiffness[s], arrays.damping[s]
-        return k * (length - alpha * arrays.rest[s]) + c * speed, k, c
-    top, best, fastest, b = arrays.hill[s, 0], arrays.hill[s, 1], arrays.hill[s, 2], arrays.hill[s, 3]
-    curves, lowest = int(arrays.hill[s, 4]), arrays.hill[s, 5]
-    a = min(1.0, max(0.0, (1.0 - alpha) / (1.0 - lowest)))
+def _hill(row: FloatArray, length: float, speed: float, alpha: float) -> tuple[float, float, float]:
+    """Tension [N] of a Hill-type segment, its slope by length [N/m] and by speed [N s/m]."""
+    top, best, fastest, b = row[0], row[1], row[2], row[3]
+    a = min(1.0, max(0.0, (1.0 - alpha) / (1.0 - row[5])))
     x, v = length / best, speed / (best * fastest)
-    by_length, by_speed = hill_slopes(curves, a, x, v, b)
-    return top * hill_force(curves, a, x, v, b), top * by_length / best, top * by_speed / (best * fastest)
+    force, by_length, by_speed = hill_slopes(int(row[4]), a, x, v, b)
+    return top * force, top * by_length / best, top * by_speed / (best * fastest)
 
 
 @kernel
@@ -326,10 +305,10 @@ def muscle_state(
     """
     refresh(arrays, x)
     if arrays.cells_carry[0] != 0:
-        embed(arrays, v, arrays.velocities)
+        _weighted(arrays.cell_starts, arrays.cell_nodes, arrays.cell_weights, v, arrays.velocities)
     else:
         gather(arrays, v, arrays.velocities)
-    forces[:] = 0.0
+    _clear(forces)
     for s in range(arrays.segments.shape[0]):
         i, j = arrays.segments[s, 0], arrays.segments[s, 1]
         dx = arrays.points[j, 0] - arrays.points[i, 0]
@@ -343,8 +322,11 @@ def muscle_state(
         uy = arrays.velocities[j, 1] - arrays.velocities[i, 1]
         uz = arrays.velocities[j, 2] - arrays.velocities[i, 2]
         speed = e[0] * ux + e[1] * uy + e[2] * uz
-        tension, k, c = _axial(arrays, s, length, speed, alpha[s])
-        k, c = max(k, 0.0), max(c, 0.0)
+        k, c = arrays.stiffness[s], arrays.damping[s]
+        tension = k * (length - alpha[s] * arrays.rest[s]) + c * speed
+        if arrays.laws[s] == HILL:
+            tension, k, c = _hill(arrays.hill[s], length, speed, alpha[s])
+            k, c = max(k, 0.0), max(c, 0.0)
         across = max(0.0, tension - c * speed) / max(length, 0.1 * arrays.rest[s])
         axial = tension - c * speed if h > 0.0 else tension
         for r in range(3):
@@ -360,7 +342,7 @@ def apply_muscles(arrays: MuscleArrays, blocks: FloatArray, v: FloatArray, out: 
     """Add the muscles' part of an implicit matrix times v ``(V, 3)`` to out; ``work`` is ``(2, N, 3)``."""
     u, f = work[0], work[1]
     gather(arrays, v, u)
-    f[:] = 0.0
+    _clear(f)
     for s in range(arrays.segments.shape[0]):
         i, j = arrays.segments[s, 0], arrays.segments[s, 1]
         dx, dy, dz = u[j, 0] - u[i, 0], u[j, 1] - u[i, 1], u[j, 2] - u[i, 2]

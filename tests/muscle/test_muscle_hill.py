@@ -67,7 +67,8 @@ def test_slopes_of_the_kernel_follow_the_force():
 
     for curves in (0, 1):
         x, v, h = 1.1, -0.2, 1e-4
-        by_length, by_speed = hill_slopes(curves, 0.7, x, v, 0.1)
+        force, by_length, by_speed = hill_slopes(curves, 0.7, x, v, 0.1)
+        assert force == hill_force(curves, 0.7, x, v, 0.1)
         assert by_length == pytest.approx(
             (hill_force(curves, 0.7, x + h, v, 0.1) - hill_force(curves, 0.7, x - h, v, 0.1)) / (2 * h), abs=1e-5
         )
