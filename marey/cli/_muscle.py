@@ -30,6 +30,10 @@ def muscle(
         list[str] | None,
         typer.Option("--activation", "-a", metavar="NAME=0.8", help="Hold a spline at this activation, 0 to 1."),
     ] = None,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="BONE=X,Y,Z@S", help="Find activations that bring a bone's end to a place [m] in time."),
+    ] = None,
     fps: Annotated[float | None, typer.Option(min=1.0, max=240.0, help="Frames a second that are written.")] = None,
     width: Annotated[int | None, typer.Option(min=64, max=8192, help="Width of pictures [pixel].")] = None,
     strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
@@ -55,28 +59,37 @@ def muscle(
 
     check_target(out, FILM_SUFFIXES)
     check_target(strip, (".png",))
-    film = _played(scene, seconds, step_s, activation or [])
+    if goal and (activation or seconds is not None or step_s is not None):
+        raise typer.BadParameter("--goal finds the activations and the time itself: leave the others out.")
+    film, found = _played(scene, seconds, step_s, activation or [], goal or [])
     for target in (out, strip):
         if target is not None:
             written = film.save(target, fps=fps, width=width)
             remark(f"wrote {written} ({film.num_frames} frames, {film.times[-1]:.2f} s)")
     if json:
-        print_json({"scene": scene, "out": out, **_facts(film)})
+        print_json({"scene": scene, "out": out, **_facts(film), **found})
     else:
-        typer.echo(f"{film.name}  {_sentence(film)}")
-    if film.failed and seconds is None and not activation:
+        typer.echo(f"{film.name}  {_sentence(film)}" + "".join(f"  {k} {v}" for k, v in found.items()))
+    if film.failed and seconds is None and not activation and not goal:
         for sentence in film.failed:
             remark(f"{scene}: {sentence}")
         raise typer.Exit(1)
 
 
-def _played(name: str, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
+def _played(
+    name: str, seconds: float | None, step_s: float | None, given: list[str], goals: list[str]
+) -> tuple[Film, dict[str, Any]]:
+    """The film of a scene and, where goals are given, the facts of the search for activations."""
     from marey.muscle import scene
 
     found: Scene = scene(name)
+    if goals:
+        from marey.cli._muscle_goals import solved
+
+        return solved(found, goals)
     activations = _activations(given, [spline.name for spline in found.parts.splines])
     with progress_bar(name) as tell:
-        return found.run(seconds, step_s, tell, activations)
+        return found.run(seconds, step_s, tell, activations), {}
 
 
 def _activations(given: list[str], known: list[str]) -> dict[str, float] | None:

@@ -66,6 +66,20 @@ def test_an_activation_on_the_command_line_contracts_the_spline(run, finger, tmp
         assert film["times"][-1] == pytest.approx(0.05)
 
 
+def test_goals_find_the_activations_that_meet_them(run, finger, tmp_path):
+    finger.write_text(FINGER + "[material]\ngravity_m_s2 = 0.0\n", encoding="utf-8")
+    assert run("muscle", finger, "-a", "flexor=0.6", "--seconds", "0.3", "-o", tmp_path / "a.npz").code == 0
+    with np.load(tmp_path / "a.npz") as film:
+        tip = int(np.argmax(film["positions"][0][:, 2]))
+        before, after = film["positions"][0][tip], film["positions"][-1][tip]
+    goal = "=".join(",".join(f"{c:.4f}" for c in p) for p in (before, after)) + "@0.3"
+    found = run("muscle", finger, "--goal", goal, "--json")
+    assert found.code == 0
+    facts = json.loads(found.out)
+    assert facts["goal_errors_m"][0] < 0.2 * np.linalg.norm(after - before)
+    assert facts["iterations"] >= 1
+
+
 def test_a_check_that_does_not_hold_is_exit_code_one(run, finger):
     finger.write_text(FINGER + '[[check]]\nmetric = "shortening_max"\nat_least = 0.5\n', encoding="utf-8")
     found = run("muscle", finger)
@@ -84,6 +98,9 @@ def test_a_check_that_does_not_hold_is_exit_code_one(run, finger):
         (["FINGER", "-a", "flexor=2"], 2, "no activation"),
         (["FINGER", "-a", "thumb=0.5"], 2, "no spline 'thumb'"),
         (["missing.toml"], 1, "missing.toml"),
+        (["FINGER", "--goal", "tip=1,2"], 2, "is no goal"),
+        (["FINGER", "--goal", "a,b,c=0,0,0@1"], 2, "is no goal"),
+        (["FINGER", "--goal", "tip=0,0,0@1", "--seconds", "1"], 2, "leave the others out"),
     ],
 )
 def test_wrong_usage_is_one_line(run, finger, arguments, code, message):
