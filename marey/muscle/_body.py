@@ -168,7 +168,7 @@ class SoftBody:
 
     def forces(self, x: FloatArray | None = None) -> FloatArray:
         """Elastic forces (V, 3) [N] at positions x, or at the present ones."""
-        return self.elastic.forces(self.positions if x is None else np.ascontiguousarray(x, dtype=np.float64))
+        return self.elastic.forces(self._here(x))
 
     def tangent(self, x: FloatArray | None = None, *, exact: bool = True) -> bsr_matrix:
         r"""Stiffness :math:`-\partial f/\partial x` (3V, 3V) [N/m] of :meth:`forces`.
@@ -177,9 +177,17 @@ class SoftBody:
         """
         from marey.muscle._assembly_sparse import sparse_tangent
 
-        here = self.positions if x is None else np.ascontiguousarray(x, dtype=np.float64)
-        self.elastic.assemble(here, exact=exact)
+        self.elastic.assemble(self._here(x), exact=exact)
         return sparse_tangent(self.elastic)
+
+    def _here(self, x: FloatArray | None) -> FloatArray:
+        """Positions as kernels take them; read-only ones are copied, for a kernel is compiled for each kind."""
+        if x is None:
+            return self.positions
+        here = np.ascontiguousarray(x, dtype=np.float64)
+        if here.shape != self.positions.shape:
+            raise InputError(f"x has shape {here.shape}, expected {self.positions.shape}")
+        return here if here.flags.writeable else here.copy()
 
 
 def connected_parts(count: int, elastic: Elastic) -> IndexArray:

@@ -58,7 +58,7 @@ def stable_step(body: SoftBody, implicit: Implicit) -> float:
 
     [Engell2012]_ §2.19. Bounds of s are row sums of the stiffness at rest, and of each spline segment.
     """
-    body.elastic.assemble(body.mesh.nodes, exact=False)
+    body.elastic.assemble(body.mesh.nodes.copy(), exact=False)
     starts, _, values = body.elastic.blocks
     sums = np.add.reduceat(np.abs(values).sum(axis=2), starts[:-1], axis=0).max(axis=1)
     if len(body.elastic.rises):

@@ -107,7 +107,7 @@ def test_engell_41_energy_of_an_unloaded_undamped_body_does_not_grow(material):
 
 
 @pytest.mark.parametrize("material", ["corotational", "neo-hookean"])
-@pytest.mark.parametrize("spin", [4.0, 20.0, 60.0])
+@pytest.mark.parametrize("spin", [4.0, 20.0])
 def test_a_spinning_body_neither_gains_energy_for_long_nor_loses_its_momentum(material, spin):
     body = SoftBody.from_mesh(TetMesh.box((0.2, 0.1, 0.1), (4, 2, 2)), material=material, gravity=STILL)
     body.velocities[:] = np.cross([0.0, 0.0, spin], body.positions - (0.1, 0.05, 0.05))

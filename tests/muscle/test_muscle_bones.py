@@ -24,13 +24,13 @@ def test_a_wholly_rigid_body_swings_as_a_compound_pendulum():
     torque = G * body.masses @ mesh.nodes[:, 0]
     exact = solve_ivp(lambda _, y: [y[1], -torque * np.cos(y[0]) / inertia], [0, 0.3], [0, 0], rtol=1e-10).y[0, -1]
     errors = []
-    for steps in (300, 600):
+    for steps in (100, 200):
         body.reset()
         for _ in range(steps):
             body.step(0.3 / steps)
         errors.append(abs(body.bones.angles["arm"] - exact))
-    assert errors[0] < 0.01 * abs(exact)
-    assert errors[1] == pytest.approx(errors[0] / 2, rel=0.05)  # first order
+    assert errors[0] < 0.03 * abs(exact)
+    assert errors[1] == pytest.approx(errors[0] / 2, rel=0.1)  # first order
     lengths = np.linalg.norm(body.positions - body.positions[0], axis=1)
     assert np.allclose(lengths, np.linalg.norm(mesh.nodes - mesh.nodes[0], axis=1), atol=1e-12)
 
@@ -74,8 +74,8 @@ def test_a_double_pendulum_moves_as_lagrange_says():
         Bone("lower", (0.2, 0, 0), parent="upper", end=(0.4, 0, 0), mass_kg=0.5),
     ]
     body = SoftBody.from_mesh(mesh, bones=Bones(bones), density_kg_m3=1e-6, pinned=np.arange(1, 8), young_pa=1e-3)
-    for _ in range(1000):
-        body.step(2e-4)
+    for _ in range(500):
+        body.step(4e-4)
     a, b, l = 1.0, 0.5, 0.2  # noqa: E741
     ia, ib = (m * (l**2 / 12 + 0.5 * (0.1 * l) ** 2) for m in (a, b))
 
@@ -88,8 +88,8 @@ def test_a_double_pendulum_moves_as_lagrange_says():
 
     p, q = solve_ivp(law, [0, 0.2], np.zeros(4), rtol=1e-10, atol=1e-12).y[:2, -1]
     angles = body.bones.angles
-    assert angles["upper"] == pytest.approx(p, rel=1e-2)
-    assert angles["upper"] + angles["lower"] == pytest.approx(q, rel=1e-2)
+    assert angles["upper"] == pytest.approx(p, rel=0.02)
+    assert angles["upper"] + angles["lower"] == pytest.approx(q, rel=0.02)
 
 
 def test_the_soft_part_pushes_its_bone_as_much_as_the_bone_pushes_it():

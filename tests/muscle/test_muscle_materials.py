@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.lie import SO3
@@ -53,6 +53,7 @@ def test_engell_38_patch_test_a_static_solve_reproduces_an_affine_displacement()
 
 
 @pytest.mark.parametrize("material", MATERIALS)
+@settings(max_examples=15)
 @given(turn=st.tuples(*[st.floats(-3, 3)] * 3))
 def test_engell_38_a_rigid_motion_makes_no_force(material, turn):
     body = small_body(material)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import meshio
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MissingFileError
@@ -17,6 +17,7 @@ def enclosed(nodes: np.ndarray, faces: np.ndarray) -> float:
     return float(np.einsum("fi,fi->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6
 
 
+@settings(max_examples=20)
 @given(counts=st.tuples(*[st.integers(1, 4)] * 3))
 def test_a_box_is_filled_by_six_cells_a_cube_of_equal_volume(counts):
     mesh = TetMesh.box((0.3, 0.2, 0.1), counts, origin=(1, 2, 3))
@@ -120,6 +121,7 @@ def test_files_that_hold_no_cells_are_told(tmp_path):
         TetMesh.from_file(tmp_path / "skin.vtk")
 
 
+@pytest.mark.slow
 def test_a_closed_surface_is_filled_and_nothing_is_left_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     box = TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1))
@@ -127,6 +129,10 @@ def test_a_closed_surface_is_filled_and_nothing_is_left_on_the_disk(tmp_path, mo
     assert mesh.volume == pytest.approx(0.001, rel=0.02)
     assert mesh.volumes.min() > 0
     assert not list(tmp_path.iterdir())
+
+
+def test_surfaces_without_faces_or_edges_are_told():
+    box = TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1))
     with pytest.raises(InputError, match="no face"):
         TetMesh.from_surface(box.nodes, np.zeros((0, 3), dtype=int))
     with pytest.raises(InputError, match="edge_m"):
