@@ -40,7 +40,7 @@ class Stepper:
         self.scheme = _scheme(body, self.implicit)
         self.alphas = np.ones(len(self.implicit.system.blocks))
         self.inverted = 0
-        self.known: tuple[FloatArray, float] = (np.zeros((0, 3)), 0.0)
+        self.known: list[tuple[FloatArray, float]] = []
 
     def advance(self, dt: float, external: ArrayLike | None, activations: ArrayLike | None) -> StepReport:
         """Step by ``dt`` [s] as a whole or in halves."""
@@ -68,8 +68,8 @@ class Stepper:
     def _over(self, h: float, load: FloatArray, level: int) -> StepReport:
         body = self.body
         kept = body.bones.snapshot()
-        found, inverted = self._tried(h, load, kept)
-        if inverted >= 0 and (level == MAX_HALVINGS or self._is_calm(found, inverted)):
+        found, inverted, calm = self._tried(h, load, kept)
+        if inverted >= 0 and (level == MAX_HALVINGS or calm):
             self.inverted = inverted
             body.positions, body.velocities = found.positions, found.velocities
             return StepReport(found.iterations, found.residual, inverted, found.substeps)
@@ -81,8 +81,8 @@ class Stepper:
         iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
         return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
 
-    def _tried(self, h: float, load: FloatArray, kept: tuple[FloatArray, ...]) -> tuple[Solution, int]:
-        """A step, and how many cells it turned inside out; solved a second time, about its end, if it is not calm.
+    def _tried(self, h: float, load: FloatArray, kept: tuple[FloatArray, ...]) -> tuple[Solution, int, bool]:
+        """A step, how many cells it turned inside out, and whether it is calm; if not, it was solved again.
 
         After a step that was solved twice, the first solve of the next need not be good.
         """
@@ -92,11 +92,12 @@ class Stepper:
         calm = inverted >= 0 and self._is_calm(found, inverted)
         rough, self.implicit.is_rough = self.implicit.is_rough, not calm
         if self.scheme is not self.implicit or inverted < 0 or (calm and not rough):
-            return found, inverted
+            return found, inverted, calm
         body.bones.restore(kept)
         again = self.implicit.solve(body, h, load, self.alphas, found)
         again.iterations += found.iterations
-        return again, self._inverted(again)
+        inverted = self._inverted(again)
+        return again, inverted, inverted >= 0 and self._is_calm(again, inverted)
 
     def _inverted(self, found: Solution) -> int:
         """Cells inside out, or -1 where numbers are none."""
@@ -118,10 +119,12 @@ class Stepper:
         return after - before - found.work <= MAX_GAIN * (before + abs(found.work)) + ENERGY_FLOOR_J
 
     def _energy(self, x: FloatArray, v: FloatArray) -> float:
-        """Kinetic and elastic energy [J]; the elastic part of the last positions is known."""
-        if x is not self.known[0]:
-            self.known = x, self.body.elastic.energy(x)
-        return 0.5 * float(self.body.masses @ np.einsum("ni,ni->n", v, v)) + self.known[1]
+        """Kinetic and elastic energy [J]; the elastic part of the last three positions is known."""
+        known = next((energy for where, energy in self.known if where is x), None)
+        if known is None:
+            known = self.body.elastic.energy(x)
+            self.known = [(x, known), *self.known[:2]]
+        return 0.5 * float(self.body.masses @ np.einsum("ni,ni->n", v, v)) + known
 
 
 def _scheme(body: SoftBody, implicit: Implicit) -> Implicit | Newton | Explicit:
