@@ -7,17 +7,19 @@ from typing import Final
 import numpy as np
 import viser
 
-from marey.base import FloatArray
+from marey.base import FloatArray, IntArray
 from marey.muscle import MuscleTrack, activation_colours, muscle_solids
 from marey.picture import Palette, Solids, body_solids
 from marey.studio._film import Float32
 from marey.studio._muscle_mesh import DOT, NO_FACE, Faces, page_colour
-from marey.studio._muscle_stage import BONE_COLOUR
+from marey.studio._muscle_stage import BONE_COLOUR, bone_mesh
 
 ROOT: Final = "/stage/clip/muscles"  # so that it goes where the clip goes
 LEVELS: Final = 8  # of colour
 AROUND: Final = 6  # corners of a spindle
 BONE_SHARE: Final = 0.3  # [-] how thin the figure under its muscles is
+BALL_SHARE: Final = 0.9  # [-] the same of a head
+BALL_LENGTH: Final = 1.2  # [-] over its radius: what is shorter is a head
 GREY: Final = Palette(*[np.full(3, 0.8)] * 4)
 
 
@@ -48,9 +50,8 @@ class BodyMuscles:
         level = levels_of(solids.colours)
         for k, node in enumerate(self._levels):
             _place(node, solids, level == k)
-        thin = body_solids(track.motion, np.array([at]), GREY)[0]
-        slim = Solids(thin.starts, thin.ends, BONE_SHARE * thin.start_radii, BONE_SHARE * thin.end_radii, thin.colours)
-        _place(self._bones, slim, np.ones(len(slim.starts), dtype=np.bool_))
+        vertices, faces = thin_bones(body_solids(track.motion, np.array([at]), GREY)[0])
+        self._bones.vertices, self._bones.faces, self._bones.visible = vertices, faces.astype(np.uint32), True
 
 
 def levels_of(colours: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -58,6 +59,14 @@ def levels_of(colours: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]
     rest, work = activation_colours(np.array([0.0, 1.0]))
     way = work - rest
     return np.rint((LEVELS - 1) * (colours - rest) @ way / (way @ way)).astype(np.int64)
+
+
+def thin_bones(solids: Solids) -> tuple[Float32, IntArray]:
+    """The figure under its muscles: vertices and triangles; what is nearly a ball stays thick."""
+    lengths = np.linalg.norm(solids.ends - solids.starts, axis=1)
+    ends = np.stack([solids.starts, solids.ends + (lengths < 1e-4)[:, None] * np.array([0.0, 1e-4, 0.0])], axis=1)
+    share = np.where(lengths < BALL_LENGTH * solids.start_radii, BALL_SHARE, BONE_SHARE)
+    return bone_mesh(ends, share[:, None] * np.stack([solids.start_radii, solids.end_radii], axis=1))
 
 
 def tubes(solids: Solids, picked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Float32, Faces]:

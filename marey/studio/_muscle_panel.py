@@ -56,7 +56,7 @@ class MusclePanel:
             self._bare = gui.add_button("Hide the muscles", icon=viser.Icon.EYE_OFF, visible=False)
             self._busy = gui.add_html("")
         self._of_stage = (self._back, self._time, film)
-        self._of_scene = (activations,)
+        self._of_scene = (activations, self._film)
         self._connect()
         if lab is not None and lab.job is not None:  # the page was loaded again
             lab.job.listen(self._hear)
@@ -218,7 +218,7 @@ def state_lines(lab: Lab) -> list[str]:
         act = lab.act
         lines += [act.scene.title, f"live: {act.time_s:.2f} s{paused}"]
         lines += [f"{act.pace:.2f}x real time, {act.step_ms:.1f} ms a step, {len(act.stage.mesh.cells)} cells"]
-    elif lab.is_on and isinstance(lab.act, Replay):
+    elif lab.is_on and isinstance(lab.act, Replay) and lab.act.seconds > 0.0:
         lines += [f"film: {min(lab.act.time_s, lab.act.seconds):.2f} s of {lab.act.seconds:.2f} s{paused}"]
     job = lab.job
     if job is not None and job.is_running:

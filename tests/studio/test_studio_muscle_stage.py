@@ -1,0 +1,226 @@
+"""The Muscle tab in the scene and in the panel: coats of colour, spindles, widgets; a server, but no page."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("viser")
+
+from marey import samples
+from marey.muscle import MuscleTrack, activate, muscle_solids, scene
+from marey.studio._document import Document
+from marey.studio._film import Film
+from marey.studio._muscle import Lab
+from marey.studio._muscle_acts import Live, Look, Replay
+from marey.studio._muscle_body import AROUND, LEVELS, BodyMuscles, levels_of, thin_bones, tubes
+from marey.studio._muscle_mesh import BLUE_COATS, RED_COATS, SoftSurface, coat, outward, page_colour
+from marey.studio._muscle_panel import MusclePanel, state_lines
+from marey.studio._muscle_stage import MuscleStage, bone_mesh
+
+
+@pytest.fixture(scope="module")
+def table() -> Live:
+    return Live(scene("table"))
+
+
+@pytest.fixture(scope="module")
+def track() -> MuscleTrack:
+    return activate(samples.walk()[:12])
+
+
+@pytest.fixture
+def lab(table: Live) -> Lab:
+    table.give_back()
+    table.reset()
+    lab = Lab()
+    lab.live, lab.act, lab.name, lab.is_on = table, table, "table", True
+    return lab
+
+
+def area(vertices: np.ndarray, faces: np.ndarray) -> float:
+    a, b, c = (vertices[faces[:, k]].astype(np.float64) for k in range(3))
+    return 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
+
+
+def plate(count: int = 9) -> tuple[np.ndarray, np.ndarray]:
+    """A unit square in the plane of x and y, as triangles."""
+    x, y = np.meshgrid(np.linspace(0, 1, count), np.linspace(0, 1, count), indexing="ij")
+    vertices = np.stack([x.ravel(), y.ravel(), np.zeros(count**2)], axis=1)
+    a = (np.arange(count - 1)[:, None] * count + np.arange(count - 1)).ravel()
+    faces = np.concatenate([np.stack([a, a + count, a + 1], 1), np.stack([a + 1, a + count, a + count + 1], 1)])
+    return vertices, faces.astype(np.int32)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.13, 0.5, 0.77, 1.0])
+def test_a_coat_ends_exactly_where_its_level_is(level: float) -> None:
+    vertices, faces = plate()
+    covered, triangles = coat(vertices, faces, vertices[:, 0], level)
+    assert area(covered, triangles) == pytest.approx(1.0 - level, abs=1e-6)
+    if len(covered):
+        assert covered[:, 0].min() == pytest.approx(level, abs=1e-6)
+    flat = np.cross(*(covered[triangles[:, k]] - covered[triangles[:, 0]] for k in (1, 2)))
+    assert (flat[:, 2] > -1e-9).all()  # no triangle is turned over
+
+
+def test_a_coat_of_a_flat_share_is_all_or_nothing() -> None:
+    vertices, faces = plate(4)
+    assert area(*coat(vertices, faces, np.full(16, 0.5), 0.4)) == pytest.approx(1.0)
+    assert len(coat(vertices, faces, np.full(16, 0.5), 0.6)[1]) == 0
+
+
+def test_normals_point_outwards_and_colours_are_those_of_the_screen() -> None:
+    vertices, faces = plate(4)
+    np.testing.assert_allclose(outward(vertices, faces), np.tile([0.0, 0.0, 1.0], (16, 1)), atol=1e-12)
+    assert page_colour(np.array([0.0, 1.0, 0.2140])) == (0, 255, 127)
+
+
+def test_the_surface_moves_and_is_painted(server, table: Live) -> None:
+    table.reset()
+    rest = table.look()
+    surface = SoftSurface(server.scene, "/soft", table.faces, rest)
+    assert not any(node.visible for node in (*surface._red, *surface._blue))
+    full = np.full(len(rest.surface), 1.0)
+    surface.draw(Look(rest.surface + 1.0, full, 0.4 * full, rest.bones))
+    np.testing.assert_allclose(surface._skin.vertices, rest.surface + 1.0, atol=1e-5)
+    assert sum(node.visible for node in surface._red) == RED_COATS
+    assert 0 < sum(node.visible for node in surface._blue) < BLUE_COATS
+    surface.remove()
+
+
+def test_bones_are_closed_capsules_and_a_head_is_a_ball(track: MuscleTrack) -> None:
+    vertices, faces = bone_mesh(np.array([[[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), np.array([[0.1, 0.1]]))
+    assert np.isfinite(vertices).all() and vertices[:, 1].max() == pytest.approx(1.1)
+    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
+    assert len(edges) > 100
+    solids = muscle_solids(track, 0)
+    point = solids.starts[:1]
+    ball = type(solids)(point, point, np.full(1, 0.1), np.full(1, 0.1), solids.colours[:1])
+    assert np.isfinite(thin_bones(ball)[0]).all()
+
+
+def test_spindles_are_grouped_by_how_hard_they_pull(server, track: MuscleTrack) -> None:
+    solids = muscle_solids(track, 3)
+    level = levels_of(solids.colours)
+    assert level.min() >= 0 and level.max() <= LEVELS - 1
+    vertices, faces = tubes(solids, level >= 0)
+    assert len(vertices) == 2 * AROUND * len(solids.starts) and faces.max() == len(vertices) - 1
+    first = np.linalg.norm(vertices[:AROUND] - solids.starts[0], axis=1)
+    np.testing.assert_allclose(first, solids.start_radii[0], rtol=1e-4)
+    shown = BodyMuscles(server.scene)
+    shown.draw(track, 3)
+    assert [node.visible for node in shown._levels] == [bool((level == k).any()) for k in range(LEVELS)]
+    shown.draw(track, 99)  # the clip may be longer than the track
+    assert shown._drawn == (track, len(track.activations) - 1)
+    shown.hide()
+    assert not shown._root.visible
+
+
+def test_the_stage_shows_a_scene_then_the_arm_with_its_goals(server, lab: Lab) -> None:
+    moved: list[tuple[str, np.ndarray]] = []
+    stage = MuscleStage(server.scene, lambda name, place: moved.append((name, place)))
+    stage.draw(lab)
+    first = stage._surface
+    lab.single_step()
+    stage.draw(lab)
+    assert stage._surface is first and not stage._figure
+    lab.goals.set_count(2)
+    lab.step_in()
+    stage.draw(lab)
+    assert stage._surface is not first and stage._figure and set(stage._gizmos._handles) == {"hand 1", "hand 2"}
+    handle = stage._gizmos._handles["hand 2"]
+    for phase in ("start", "update", "end"):
+        stage._gizmos._moved("hand 2", SimpleNamespace(phase=phase, target=handle))
+    assert [name for name, _ in moved] == ["hand 2"]
+    np.testing.assert_allclose(moved[0][1], lab.goals.marks["hand 2"], atol=1e-9)
+    stage.hide()
+    assert not stage._gizmos._handles and not stage._root.visible
+
+
+def test_the_panel_picks_a_scene_and_moves_a_slider(make_page) -> None:
+    page = make_page(MusclePanel)
+    panel = page.panel
+    page.do(panel._pick, "table")
+    assert page.document.lab.name == "table" and page.document.flexing is None  # nothing is built before one asks
+    page.do(panel._start)
+    lab = page.document.flexing
+    assert lab is not None and lab.need_live().scene.name == "table" and not page.errors
+    fields = [field for field in panel._sliders.fields if field.slider.visible]
+    assert [field.slider.label for field in fields] == list(lab.need_live().names)
+    page.do(fields[1].slider, 0.8)
+    assert lab.need_live().held == {lab.need_live().names[1]: 0.8}
+    page.do(panel._time, "One step")
+    assert not lab.is_running and "slider" in panel._sliders.bars.content
+    page.do(panel._give)
+    assert lab.need_live().held == {} and fields[1].slider.value == 0.0
+    page.do(panel._time, "Go or pause")
+    assert lab.is_running
+    page.do(panel._film, "Replay")
+    assert isinstance(lab.act, Replay) and re.search(r"film: 0\.00 s of 0\.02 s", panel._state.content)
+    page.do(panel._film, "Live")
+    assert lab.act is lab.live and "real time" in panel._state.content
+    page.do(panel._back)
+    assert page.document.flexing is None and panel._start.visible
+
+
+def test_the_panel_sends_a_film_home(make_page, lab: Lab) -> None:
+    document = Document()
+    document.lab = lab
+    page = make_page(MusclePanel, document)
+    sent: list[tuple[str, bytes]] = []
+    page.send_bytes = lambda name, content: sent.append((name, content))
+    page.do(page.panel._export)
+    assert "nothing has moved" in str(page.errors[0])
+    for _ in range(3):
+        page.do(page.panel._time, "One step")
+    page.do(page.panel._export)
+    assert sent[0][0] == "table.glb" and sent[0][1][:4] == b"glTF"
+
+
+def test_the_panel_shows_whom_a_clip_strains(make_page) -> None:
+    clip = samples.walk()[:12]
+    page = make_page(MusclePanel)
+    page.do(page.panel._strain)
+    assert "no clip is open" in str(page.errors[0])
+    page.document.open("walk", Film.of(clip))
+    page.do(page.panel._strain)
+    lab = page.document.lab
+    assert lab.job.join(60.0)
+    page.panel._hear()
+    assert lab.track is not None and not page.document.shown["Body"]
+    assert re.search(r"92 muscles give \d+% of all torques", page.panel._busy.content)
+    assert page.panel._bare.visible
+    page.do(page.panel._bare)
+    assert lab.track is None and page.document.shown["Body"]
+
+
+def test_goals_are_moved_solved_and_told(make_page, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = make_page(MusclePanel)
+    panel = page.panel
+    page.do(panel._arm)
+    lab = page.document.flexing
+    assert lab is not None and lab.is_reaching
+    panel.moved("hand 1", np.array([0.0, 1.0, 0.3]))
+    assert lab.goals.marks["hand 1"][2] == 0.3
+    page.do(panel._goals.count.slider, 2.0)
+    page.do(panel._goals.every.slider, 0.2)
+    assert lab.goals.count == 2 and lab.goals.every_s == 0.2
+    seen: list[int] = []
+
+    def search(goals, job):
+        seen.append(len(goals))
+        while True:
+            job.tell("iteration 1", 0.5)
+
+    monkeypatch.setattr("marey.studio._muscle.solved", search)
+    page.do(panel._solve)
+    assert lab.is_busy and panel._stop.visible
+    page.do(panel._solve)
+    assert "being computed" in str(page.errors[0])
+    page.do(panel._stop)
+    assert lab.job.join(10.0) and seen == [2]
+    panel._hear()
+    assert "solve: stopped" in state_lines(lab) and not panel._stop.visible
