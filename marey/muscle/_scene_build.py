@@ -55,22 +55,40 @@ def build_stage(parts: SceneParts) -> Stage:
     shape = Shape(parts.solids)
     mesh = _mesh(parts, shape)
     scale = _stiffness(parts, mesh)
-    material = parts.material
-    muscles = Muscles(
+    muscles = _muscles(parts, mesh)
+    bones = bones_of(parts.bones, mesh.nodes) if parts.bones else None
+    body = _body(parts, mesh, scale if parts.stiff else None, muscles, bones)
+    plan = Plan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
+    skin = _skin(parts, shape, mesh)
+    paint, is_bone = _paint(skin, mesh.nodes, muscles), scale >= BONE_FACTOR
+    return Stage(body, mesh, muscles, plan, skin, paint, is_bone, _fades(parts, muscles), bones)
+
+
+def _muscles(parts: SceneParts, mesh: TetMesh | Lattice) -> Muscles:
+    return Muscles(
         mesh,
         [part.spline() for part in parts.splines],
-        density_kg_m3=material.density_kg_m3,
-        young_pa=material.young_pa,
+        density_kg_m3=parts.material.density_kg_m3,
+        young_pa=parts.material.young_pa,
         transfer=parts.transfer,
     )
-    bones = bones_of(parts.bones, mesh.nodes) if parts.bones else None
-    body = SoftBody.from_mesh(
+
+
+def _body(
+    parts: SceneParts,
+    mesh: TetMesh | Lattice,
+    scale: FloatArray | None,
+    muscles: Muscles,
+    bones: SceneBones | None,
+) -> SoftBody:
+    material = parts.material
+    return SoftBody.from_mesh(
         mesh,
         material=material.model,
         young_pa=material.young_pa,
         poisson=material.poisson,
         density_kg_m3=material.density_kg_m3,
-        stiffness_scale=None if not parts.stiff else scale,
+        stiffness_scale=scale,
         damping=material.damping,
         pinned=_pinned(parts, mesh.nodes),
         gravity=(0.0, -material.gravity_m_s2, 0.0),
@@ -78,19 +96,6 @@ def build_stage(parts: SceneParts) -> Stage:
         muscles=muscles,
         integrator=material.integrator,
         bones=None if bones is None else bones.bones,
-    )
-    plan = Plan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
-    skin = _skin(parts, shape, mesh)
-    return Stage(
-        body,
-        mesh,
-        muscles,
-        plan,
-        skin,
-        _paint(skin, mesh.nodes, muscles),
-        scale >= BONE_FACTOR,
-        _fades(parts, muscles),
-        bones,
     )
 
 

@@ -153,59 +153,81 @@ def test_a_check_that_fails_is_a_sentence(small):
 def test_engell_56_the_snake_advances_and_scales_are_why():
     parts = scene("snake").parts
     assert parts.ground is not None
-    film = scene("snake").run(seconds=5.0)
+    film = scene("snake").run(seconds=3.5)
     assert film.metrics["advance_lengths"] >= 1.0
-    isotropic = Scene("isotropic", replace(parts, ground=replace(parts.ground, friction=(0.5,)))).run(seconds=5.0)
+    isotropic = Scene("isotropic", replace(parts, ground=replace(parts.ground, friction=(0.5,)))).run(seconds=3.5)
     assert isotropic.metrics["advance_m"] < 0.2 * film.metrics["advance_m"]
     assert film.metrics["sunk_max_m"] < 0.01 * 0.1
 
 
-@pytest.mark.parametrize("name", ["table", "stool", "lizard"])
-def test_engell_56_a_body_on_legs_advances_a_length_in_twenty_seconds(name):
+@pytest.mark.parametrize(("name", "seconds"), [("table", 3.0), ("stool", 1.5), ("lizard", 2.0)])
+def test_engell_56_a_body_on_legs_advances_a_length_in_twenty_seconds(name, seconds):
+    film = scene(name).run(seconds=seconds)
+    assert film.metrics["advance_lengths"] >= 1.2 * seconds / 20.0  # on its way from the start; the whole is slow
+    assert film.metrics["sunk_max_m"] < 0.01
+    assert film.report["inverted_max"] == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["table", "stool", "snake", "lizard"])
+def test_engell_56_a_body_goes_on_to_the_end_of_its_film(name):
     film = scene(name).run()
     assert film.times[-1] <= 20.0
     assert film.metrics["advance_lengths"] >= 1.0
-    assert film.metrics["sunk_max_m"] < 0.01
     assert film.report["inverted_max"] == 0.0
     assert film.failed == ()
 
 
 def test_engell_57_and_42_the_biceps_flexes_the_arm_bulges_and_keeps_its_volume():
-    film = scene("biceps-arm").run()
+    film = scene("biceps-arm").run(seconds=1.05)  # fully active at 1.0 s
     assert film.metrics["flexion_deg"] >= 60.0
-    assert film.metrics["return_deg"] <= 10.0
     assert film.metrics["girth_growth"] >= 0.05
     assert film.metrics["volume_change"] <= 0.01
     assert film.report["inverted_max"] == 0.0
 
 
+@pytest.mark.slow
+def test_engell_57_gravity_brings_the_forearm_back():
+    film = scene("biceps-arm").run()
+    assert film.metrics["flexion_deg"] >= 60.0
+    assert film.metrics["return_deg"] <= 10.0
+    assert film.failed == ()
+
+
 def test_engell_58_bones_of_the_human_arm_hardly_strain_while_its_flesh_does():
-    film = scene("human-arm").run(seconds=1.6)  # the biceps and both deltoids pull fully at 1.4 s
+    film = scene("human-arm").run(seconds=0.85)  # the biceps pulls fully at 0.8 s
     assert film.metrics["cells"] >= 6900
     assert film.metrics["bone_strain"] <= 0.02
     assert film.metrics["soft_strain"] > 0.10
     assert film.report["inverted_max"] == 0.0
 
 
+@pytest.mark.slow
+def test_engell_58_bones_hold_through_the_whole_film():
+    film = scene("human-arm").run()
+    assert film.metrics["bone_strain"] <= 0.02
+    assert film.failed == ()
+
+
 def test_engell_49_overlapping_splines_neither_push_nor_turn_a_floating_body():
-    film = scene("overlap").run()
+    film = scene("overlap").run(seconds=1.2)
     assert film.metrics["drift_lengths"] < 1e-6
     assert film.metrics["spin"] < 1e-6
     assert film.metrics["shortening_max"] > 0.1
 
 
 def test_engell_52_wider_regions_shorten_alike_and_more_smoothly():
-    film = scene("influence").run()
+    film = scene("influence").run(seconds=1.2)
     assert film.metrics["shortening_spread"] <= 0.05
     assert film.metrics["roughness_0"] > film.metrics["roughness_1"] > film.metrics["roughness_2"]
 
 
 def test_engell_53_distances_inside_the_body_keep_the_other_prong_still():
     parts = scene("fork").parts
-    film = scene("fork").run()
+    film = scene("fork").run(seconds=0.8)
     assert film.metrics["other_branch_share"] < 0.01
     straight = tuple(replace(spline, metric="euclidean") for spline in parts.splines)
-    assert Scene("straight", replace(parts, splines=straight)).run().metrics["other_branch_share"] > 0.05
+    assert Scene("straight", replace(parts, splines=straight)).run(seconds=0.8).metrics["other_branch_share"] > 0.05
 
 
 SCA_LENGTH_M = 1.3
@@ -228,6 +250,7 @@ def drawn_letter(letter: str, count: int) -> np.ndarray:
     return chosen - chosen.mean(axis=0)
 
 
+@pytest.mark.slow
 def test_three_snakes_spell_s_c_a():
     spelling = scene("sca")
     film, muscles = spelling.run(), spelling.stage().muscles
