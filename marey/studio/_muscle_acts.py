@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Final, NamedTuple, Protocol
@@ -18,6 +19,9 @@ MAX_OWED_S: Final = 0.1  # a page that slept does not catch up
 MAX_TAKE_S: Final = 30.0  # of a live scene that are kept
 PACE_S: Final = 1.0  # over which the pace is averaged
 HOLD_S: Final = 0.6  # that a film rests on its last frame
+
+
+Kept = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # positions, alphas, ends and angles of bones
 
 
 class Look(NamedTuple):
@@ -88,7 +92,7 @@ class Live:
         self.stage.body.reset()
         self.time_s, self._owed_s = 0.0, 0.0
         self.alphas: FloatArray = np.ones(self.stage.muscles.num_segments)
-        self._kept: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+        self._kept: deque[Kept] = deque(maxlen=round(MAX_TAKE_S / self.step_s))
         self._keep()
 
     @property
@@ -163,7 +167,7 @@ class Live:
         self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
 
     def film(self) -> Film:
-        """What happened since the last reset, at most half a minute of it."""
+        """What happened since the last reset: the last half minute of it at most."""
         positions, alphas, ends, angles = (np.stack(column) for column in zip(*self._kept, strict=True))
         names = () if self.stage.bones is None else self.stage.bones.names
         return Film(
@@ -183,8 +187,6 @@ class Live:
         return np.zeros((0, 2, 3)) if bones is None else bones.ends(self.stage.body)
 
     def _keep(self) -> None:
-        if len(self._kept) * self.step_s > MAX_TAKE_S:
-            return
         bones, body = self.stage.bones, self.stage.body
         angles = np.zeros(0) if bones is None else bones.angles(body)
         self._kept.append((body.positions.copy(), self.alphas, self._bones(), angles))

@@ -7,16 +7,15 @@ from typing import Final
 import numpy as np
 import viser
 
-from marey.base import FloatArray, IntArray
+from marey.base import FloatArray
 from marey.muscle import MuscleTrack, activation_colours, muscle_solids
 from marey.picture import Palette, Solids, body_solids
 from marey.studio._film import Float32
-from marey.studio._muscle_mesh import DOT, NO_FACE, Faces, page_colour
-from marey.studio._muscle_stage import BONE_COLOUR, bone_mesh
+from marey.studio._muscle_mesh import DOT, NO_FACE, OPEN, ROUND, Faces, page_colour, rods
+from marey.studio._muscle_stage import BONE_COLOUR
 
 ROOT: Final = "/stage/clip/muscles"  # so that it goes where the clip goes
 LEVELS: Final = 8  # of colour
-AROUND: Final = 6  # corners of a spindle
 BONE_SHARE: Final = 0.3  # [-] how thin the figure under its muscles is
 BALL_SHARE: Final = 0.9  # [-] the same of a head
 BALL_LENGTH: Final = 1.2  # [-] over its radius: what is shorter is a head
@@ -61,32 +60,12 @@ def levels_of(colours: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]
     return np.rint((LEVELS - 1) * (colours - rest) @ way / (way @ way)).astype(np.int64)
 
 
-def thin_bones(solids: Solids) -> tuple[Float32, IntArray]:
+def thin_bones(solids: Solids) -> tuple[Float32, Faces]:
     """The figure under its muscles: vertices and triangles; what is nearly a ball stays thick."""
     lengths = np.linalg.norm(solids.ends - solids.starts, axis=1)
     ends = np.stack([solids.starts, solids.ends + (lengths < 1e-4)[:, None] * np.array([0.0, 1e-4, 0.0])], axis=1)
     share = np.where(lengths < BALL_LENGTH * solids.start_radii, BALL_SHARE, BONE_SHARE)
-    return bone_mesh(ends, share[:, None] * np.stack([solids.start_radii, solids.end_radii], axis=1))
-
-
-def tubes(solids: Solids, picked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Float32, Faces]:
-    """Open tapered tubes along the picked solids: vertices ``(2 n AROUND, 3)`` and triangles."""
-    a, b = solids.starts[picked], solids.ends[picked]
-    axis = (b - a) / np.maximum(np.linalg.norm(b - a, axis=1), 1e-9)[:, None]
-    other = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
-    u = np.cross(axis, other)
-    u /= np.maximum(np.linalg.norm(u, axis=1), 1e-9)[:, None]
-    v = np.cross(axis, u)
-    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
-    circle = np.cos(angle)[:, None] * u[:, None] + np.sin(angle)[:, None] * v[:, None]  # (n, AROUND, 3)
-    radii = np.stack([solids.start_radii[picked], solids.end_radii[picked]], axis=1)
-    rings = np.stack([a, b], axis=1)[:, :, None] + radii[:, :, None, None] * circle[:, None]
-    ring, nxt = np.arange(AROUND), (np.arange(AROUND) + 1) % AROUND
-    one = np.concatenate(
-        [np.stack([ring, nxt, nxt + AROUND], axis=1), np.stack([ring, nxt + AROUND, ring + AROUND], axis=1)]
-    )
-    faces = one[None] + 2 * AROUND * np.arange(len(a))[:, None, None]
-    return rings.reshape(-1, 3).astype(np.float32), faces.reshape(-1, 3).astype(np.int32)
+    return rods(ends, share[:, None] * np.stack([solids.start_radii, solids.end_radii], axis=1), ROUND)
 
 
 def _node(scene: viser.SceneApi, name: str, colour: tuple[int, int, int]) -> viser.MeshHandle:
@@ -95,7 +74,9 @@ def _node(scene: viser.SceneApi, name: str, colour: tuple[int, int, int]) -> vis
 
 def _place(node: viser.MeshHandle, solids: Solids, picked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
     if picked.any():
-        vertices, faces = tubes(solids, picked)
+        ends = np.stack([solids.starts[picked], solids.ends[picked]], axis=1)
+        radii = np.stack([solids.start_radii[picked], solids.end_radii[picked]], axis=1)
+        vertices, faces = rods(ends, radii, OPEN)
         node.vertices, node.faces = vertices, faces.astype(np.uint32)
     if node.visible != bool(picked.any()):
         node.visible = bool(picked.any())

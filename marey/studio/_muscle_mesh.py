@@ -21,6 +21,13 @@ RED_COATS: Final = 8
 BLUE_COATS: Final = 4
 FULL: Final = 0.94  # [-] covering of all coats together
 THICK: Final = 1.5e-4  # [-] of a coat, over the size of the body
+AROUND: Final = 8  # corners of a rod
+OPEN: Final = (
+    (0, 0.0, 1.0),
+    (1, 0.0, 1.0),
+)  # rings of a rod: at which end, and how far beyond and how wide in its radii
+ROUND: Final = ((0, -1.0, 0.02), (0, -0.7, 0.7), *OPEN, (1, 0.7, 0.7), (1, 1.0, 0.02))
+Rings = tuple[tuple[int, float, float], ...]
 Faces = NDArray[np.int32]
 Colour = tuple[int, int, int]
 DOT: Final = np.zeros((3, 3), dtype=np.float32)
@@ -67,9 +74,12 @@ def coat(vertices: FloatArray, faces: Faces, shares: FloatArray, level: float) -
     """The part of a surface whose share is at least the level, cut where it is equal: its vertices and triangles."""
     inside = (shares >= level)[faces]
     count = inside.sum(axis=1)
+    if not count.any():
+        return np.zeros((0, 3), dtype=np.float32), faces[:0]
     one, two = _turned(faces, inside, count == 1), _turned(faces, ~inside, count == 2)
     edges = np.concatenate([one[:, [0, 1]], one[:, [0, 2]], two[:, [0, 1]], two[:, [0, 2]]])
-    unique, numbers = np.unique(np.sort(edges, axis=1), axis=0, return_inverse=True)
+    keys = edges.min(axis=1) * np.int64(len(vertices)) + edges.max(axis=1)
+    unique, numbers = np.unique(keys, return_inverse=True)
     ab, ac, qb, qc = np.split(numbers.ravel() + len(vertices), np.cumsum([len(one), len(one), len(two)]))
     cut = np.concatenate(
         [
@@ -79,7 +89,7 @@ def coat(vertices: FloatArray, faces: Faces, shares: FloatArray, level: float) -
             np.stack([qb, two[:, 2], qc], axis=1),
         ]
     )
-    i, j = unique.T
+    i, j = np.divmod(unique, len(vertices))
     t = ((level - shares[i]) / np.where(shares[i] == shares[j], 1.0, shares[j] - shares[i]))[:, None]
     points = np.concatenate([vertices, vertices[i] + t * (vertices[j] - vertices[i])])
     return compact(points.astype(np.float32), cut.astype(np.int32))
@@ -106,6 +116,25 @@ def compact(vertices: Float32, faces: Faces) -> tuple[Float32, Faces]:
     used[faces.ravel()] = True
     numbers = np.cumsum(used, dtype=np.int32) - 1
     return vertices[used], numbers[faces].astype(np.int32)
+
+
+def rods(ends: FloatArray, radii: FloatArray, rings: Rings) -> tuple[Float32, Faces]:
+    """Tapered rods between ``ends`` ``(n, 2, 3)`` [m] with ``radii`` ``(n, 2)``: vertices and outward triangles."""
+    axis = ends[:, 1] - ends[:, 0]
+    axis = axis / np.maximum(np.linalg.norm(axis, axis=1), 1e-12)[:, None]
+    side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis), axis=1)])
+    side /= np.maximum(np.linalg.norm(side, axis=1), 1e-12)[:, None]
+    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    circle = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * np.cross(axis, side)[:, None]
+    end, beyond, wide = (np.array(column) for column in zip(*rings, strict=True))
+    at, size = ends[:, end.astype(np.int64)], radii[:, end.astype(np.int64)]  # (n, rings, 3), (n, rings)
+    middles = at + (size * beyond)[..., None] * axis[:, None]
+    vertices = middles[:, :, None] + (size * wide)[..., None, None] * circle[:, None]
+    i, j = np.arange(AROUND), (np.arange(AROUND) + 1) % AROUND
+    band = np.concatenate([np.stack([i, j, j + AROUND], axis=1), np.stack([i, j + AROUND, i + AROUND], axis=1)])
+    one = (band[None] + AROUND * np.arange(len(rings) - 1)[:, None, None]).reshape(-1, 3)
+    faces = one[None] + AROUND * len(rings) * np.arange(len(ends))[:, None, None]
+    return vertices.reshape(-1, 3).astype(np.float32), faces.reshape(-1, 3).astype(np.int32)
 
 
 def _coat(scene: viser.SceneApi, name: str, colour: Colour, count: int) -> viser.MeshHandle:

@@ -38,6 +38,7 @@ class MusclePanel:
         self._start = gui.add_button("Show this scene", icon=viser.Icon.BARBELL)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
         self._state = gui.add_html(state_html(None))
+        self._progress = gui.add_progress_bar(0.0, visible=False, animated=True)
         self._stop = gui.add_button("Stop", icon=viser.Icon.PLAYER_STOP, visible=False)
         self._time = gui.add_button_group("Time", options=tuple(_TIME))
         with gui.add_folder("Activations") as activations:
@@ -69,11 +70,14 @@ class MusclePanel:
             see(widget, is_on)
         for widget in self._of_scene:
             see(widget, is_on and lab is not None and lab.live is not None and not lab.is_reaching)
-        see(self._stop, lab is not None and lab.is_busy)
+        for widget in (self._stop, self._progress):
+            see(widget, lab is not None and lab.is_busy)
         see(self._bare, lab is not None and lab.track_label == document.label and lab.track is not None)
         self._state.content = state_html(lab)
         if lab is None:
             return
+        if lab.job is not None and lab.is_busy:
+            self._progress.value = 100.0 * lab.job.share
         self._shown.show(lab.name)
         self._sliders.refresh(lab)
         self._goals.refresh(lab)

@@ -8,15 +8,13 @@ from typing import Final
 import numpy as np
 import viser
 
-from marey.base import FloatArray, IntArray
+from marey.base import FloatArray
 from marey.muscle import hanging_pose
-from marey.picture import Mesh
 from marey.skeleton import HUMAN, capsule_mesh, capsules
-from marey.studio._film import Float32
 from marey.studio._gizmos import Gizmos
 from marey.studio._muscle import Lab
 from marey.studio._muscle_acts import Act
-from marey.studio._muscle_mesh import SoftSurface
+from marey.studio._muscle_mesh import ROUND, SoftSurface, rods
 from marey.studio._muscle_reach import SIDE
 from marey.studio._stage import BODY_COLOUR, part_of
 
@@ -85,27 +83,18 @@ class BoneMesh:
         self.radii = radii
         self._node: viser.MeshHandle | None = None
         if len(radii):
-            vertices, faces = bone_mesh(ends, radii)
+            vertices, faces = rods(ends, radii, ROUND)
             self._node = scene.add_mesh_simple(f"{ROOT}/bones", vertices, faces, color=BONE_COLOUR)
 
     def draw(self, ends: FloatArray) -> None:
         """Place them."""
         if self._node is not None:
-            self._node.vertices = bone_mesh(ends, self.radii)[0]
+            self._node.vertices = rods(ends, self.radii, ROUND)[0]
 
     def remove(self) -> None:
         """Make room for others."""
         if self._node is not None:
             self._node.remove()
-
-
-def bone_mesh(ends: FloatArray, radii: FloatArray) -> tuple[Float32, IntArray]:
-    """Vertices and faces of capsules between ``ends`` ``(B, 2, 3)`` [m]."""
-    parts = [
-        Mesh.capsule(a, b, (float(r[0]), float(r[1])), (1.0, 1.0, 1.0)) for (a, b), r in zip(ends, radii, strict=True)
-    ]
-    mesh = Mesh.join(parts)
-    return mesh.vertices.astype(np.float32), mesh.faces
 
 
 def _add_figure(scene: viser.SceneApi) -> list[viser.MeshHandle]:

@@ -16,10 +16,21 @@ from marey.studio._document import Document
 from marey.studio._film import Film
 from marey.studio._muscle import Lab
 from marey.studio._muscle_acts import Live, Look, Replay
-from marey.studio._muscle_body import AROUND, LEVELS, BodyMuscles, levels_of, thin_bones, tubes
-from marey.studio._muscle_mesh import BLUE_COATS, RED_COATS, SoftSurface, coat, outward, page_colour
+from marey.studio._muscle_body import LEVELS, BodyMuscles, levels_of, thin_bones
+from marey.studio._muscle_mesh import (
+    AROUND,
+    BLUE_COATS,
+    OPEN,
+    RED_COATS,
+    ROUND,
+    SoftSurface,
+    coat,
+    outward,
+    page_colour,
+    rods,
+)
 from marey.studio._muscle_panel import MusclePanel, state_lines
-from marey.studio._muscle_stage import MuscleStage, bone_mesh
+from marey.studio._muscle_stage import MuscleStage
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +103,11 @@ def test_the_surface_moves_and_is_painted(server, table: Live) -> None:
 
 
 def test_bones_are_closed_capsules_and_a_head_is_a_ball(track: MuscleTrack) -> None:
-    vertices, faces = bone_mesh(np.array([[[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), np.array([[0.1, 0.1]]))
-    assert np.isfinite(vertices).all() and vertices[:, 1].max() == pytest.approx(1.1)
-    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
-    assert len(edges) > 100
+    vertices, faces = rods(np.array([[[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), np.array([[0.1, 0.2]]), ROUND)
+    assert vertices[:, 1].max() == pytest.approx(1.2) and vertices[:, 1].min() == pytest.approx(-0.1)
+    middle = np.array([0.0, 0.5, 0.0])
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    assert (np.sum(np.cross(b - a, c - a) * (a - middle), axis=1) > 0.0).all()  # all faces look outwards
     solids = muscle_solids(track, 0)
     point = solids.starts[:1]
     ball = type(solids)(point, point, np.full(1, 0.1), np.full(1, 0.1), solids.colours[:1])
@@ -106,7 +118,8 @@ def test_spindles_are_grouped_by_how_hard_they_pull(server, track: MuscleTrack) 
     solids = muscle_solids(track, 3)
     level = levels_of(solids.colours)
     assert level.min() >= 0 and level.max() <= LEVELS - 1
-    vertices, faces = tubes(solids, level >= 0)
+    ends = np.stack([solids.starts, solids.ends], axis=1)
+    vertices, faces = rods(ends, np.stack([solids.start_radii, solids.end_radii], axis=1), OPEN)
     assert len(vertices) == 2 * AROUND * len(solids.starts) and faces.max() == len(vertices) - 1
     first = np.linalg.norm(vertices[:AROUND] - solids.starts[0], axis=1)
     np.testing.assert_allclose(first, solids.start_radii[0], rtol=1e-4)
