@@ -11,9 +11,11 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.motion import Motion
-from marey.muscle import Film, MuscleTrack, Reach, activate, reach_film, scene, scene_names
+from marey.muscle import Film, MuscleTrack, Reach, Scene, activate, reach_film, scene, scene_names
 from marey.picture import view_direction
 from marey.studio._muscle_acts import Act, Live, Replay, mixed
+from marey.studio._muscle_aim import NAME as AIM
+from marey.studio._muscle_aim import Aim, Aimed, solved_aim
 from marey.studio._muscle_job import Heard, Job
 from marey.studio._muscle_reach import Goals, solved
 
@@ -31,10 +33,12 @@ class Lab:
         self.is_on = False  # on the stage; otherwise the clip is
         self.is_running = True
         self.name = FIRST  # of the scene
+        self._own: dict[str, Scene] = {}  # scenes that the user brought
         self.live: Live | None = None  # the scene that was chosen
         self.act: Act | None = None  # what is on the stage
         self.goals = Goals()
         self.is_reaching = False  # the arm is on the stage
+        self.aim: Aim | None = None  # where the tip of the scene's body shall come
         self.reach: Reach | None = None  # the last answer
         self.track: MuscleTrack | None = None  # muscles of a clip
         self.track_label = ""  # of that clip
@@ -42,15 +46,29 @@ class Lab:
 
     def choose(self, name: str) -> None:
         """Put a scene on the stage, at rest."""
-        if name not in scene_names():
-            raise InputError(f"there is no scene '{name}'", f"There are {', '.join(scene_names())}")
+        if name not in self.names:
+            raise InputError(f"there is no scene '{name}'", f"There are {', '.join(self.names)}")
         if self.live is None or self.live.scene.name != name:
-            made = Live(scene(name))
+            made = Live(self._own.get(name) or scene(name))
             if len(made.names) > MAX_SPLINES:
                 raise InputError(f"scene '{name}' has {len(made.names)} splines", f"Sliders are for {MAX_SPLINES}")
             self.live = made
         self.name, self.act = name, self.live
-        self.is_on, self.is_running, self.is_reaching = True, True, False
+        self.is_on, self.is_running, self.is_reaching, self.aim = True, True, False, None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all scenes: those that come with marey, then the user's."""
+        return (*scene_names(), *self._own)
+
+    def bring(self, path: Path) -> None:
+        """Put a scene of the user's on the stage, from a TOML file."""
+        made = scene(path)
+        name = made.name if made.name not in scene_names() else f"my {made.name}"
+        self._own[name] = Scene(name, made.parts)
+        if self.live is not None and self.live.scene.name == name:
+            self.live = None  # a newer one of the same name
+        self.choose(name)
 
     def hold(self, spline: str, activation: float) -> None:
         """Take a spline over from the programme."""
@@ -74,21 +92,46 @@ class Lab:
 
     def go_live(self) -> None:
         """Let the scene itself go on."""
-        self.act, self.is_running = self.need_live(), True
+        self.act, self.is_running, self.aim = self.need_live(), True, None
 
     def make_film(self, listener: Heard | None) -> None:
         """Run the whole scene beside the page, as its programme and the sliders say; then play it."""
         live = self.need_live()
-        self._start("film", lambda job: _filmed(live.scene.name, dict(live.held), job), listener)
+        made, held = Scene(live.scene.name, live.scene.parts), dict(live.held)
+        self._start("film", lambda job: _filmed(made, held, job), listener)
 
     def step_in(self) -> None:
         """Put the arm that reaches on the stage."""
-        self.is_on, self.is_reaching = True, True
+        self.is_on, self.is_reaching, self.aim = True, True, None
         self.act = Replay(self.goals.hanging() if self.reach is None else reach_film(self.reach))
         self.is_running = self.reach is not None
 
+    def take_aim(self) -> None:
+        """Put the scene to rest, with a goal at the tip of its body."""
+        live = self.need_live()
+        self.act, self.is_on, self.is_running, self.is_reaching = live, True, False, False
+        self.aim = Aim(live)
+
+    @property
+    def marks(self) -> dict[str, FloatArray]:
+        """Goals that can be dragged, by name [m]."""
+        if self.is_reaching:
+            return self.goals.marks
+        return {} if self.aim is None else {AIM: self.aim.place}
+
+    def move(self, goal: str, place: FloatArray) -> None:
+        """Drag a goal."""
+        if goal in self.goals.marks:
+            self.goals.move(goal, place)
+        elif self.aim is not None:
+            self.aim.move(place)
+
     def solve(self, listener: Heard | None) -> None:
-        """Search for muscles that bring the hand to its goals; then play it."""
+        """Search for muscles that bring the hand, or the tip of the scene's body, to its goals; then play it."""
+        aim, every_s = self.aim, self.goals.every_s
+        if aim is not None:
+            self._start("solve", lambda job: solved_aim(aim, every_s, job), listener)
+            return
         if not self.is_reaching:
             self.step_in()
         goals = self.goals.order()
@@ -120,6 +163,8 @@ class Lab:
             self._play(job.result)
         elif isinstance(job.result, Reach):
             self._take_reach(job.result)
+        elif isinstance(job.result, Aimed):
+            self._take_aimed(job.result)
         elif job.result is not None:
             self.track_label, self.track = job.result
         return None
@@ -186,6 +231,13 @@ class Lab:
 
     def _play(self, film: Film) -> None:
         self.act, self.is_running, self.is_reaching, self.is_on = Replay(film), True, False, True
+        self.aim = None
+
+    def _take_aimed(self, found: Aimed) -> None:
+        aim = self.aim
+        self._play(found.film)
+        if aim is not None:
+            self.aim, aim.miss_m = aim, found.miss_m
 
     def _take_reach(self, found: Reach) -> None:
         self.reach, self.goals.misses_m = found, found.misses_m
@@ -197,10 +249,9 @@ class Lab:
         self.job = Job(what, work, listener)
 
 
-def _filmed(name: str, held: dict[str, float], job: Job[Film]) -> Film:
+def _filmed(made: Scene, held: dict[str, float], job: Job[Film]) -> Film:
     """The film of a scene; splines that a hand holds stay as they are held."""
     job.tell("building the scene", 0.0)
-    made = scene(name)
     stage = made.stage()
 
     def heard(done: int, of: int) -> None:

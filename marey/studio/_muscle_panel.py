@@ -33,9 +33,10 @@ class MusclePanel:
         self._clicks = count()
         lab = session.document.lab
         first = FIRST if lab is None else lab.name
-        self._pick = gui.add_dropdown("Scene", options=scene_names(), initial_value=first)
+        self._pick = gui.add_dropdown("Scene", options=scene_names() if lab is None else lab.names, initial_value=first)
         self._shown = Shown(self._pick)
         self._start = gui.add_button("Show this scene", icon=viser.Icon.BARBELL)
+        self._upload = gui.add_upload_button("Upload a scene (TOML)", icon=viser.Icon.UPLOAD)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
         self._state = gui.add_html(state_html(None))
         self._progress = gui.add_progress_bar(0.0, visible=False, animated=True)
@@ -49,6 +50,7 @@ class MusclePanel:
             self._export = gui.add_button("Export GLB", icon=viser.Icon.DOWNLOAD)
         with gui.add_folder("Reach"):
             self._arm = gui.add_button("Show the arm", icon=viser.Icon.HAND_STOP)
+            self._aim = gui.add_button("Aim the scene", icon=viser.Icon.VIEWFINDER)
             self._goals = GoalGroup(gui, self._tell)
             self._solve = gui.add_button("Solve", icon=viser.Icon.TARGET_ARROW)
             self._found = gui.add_html("")
@@ -57,7 +59,7 @@ class MusclePanel:
             self._bare = gui.add_button("Hide the muscles", icon=viser.Icon.EYE_OFF, visible=False)
             self._busy = gui.add_html("")
         self._of_stage = (self._back, self._time, film)
-        self._of_scene = (activations, self._film)
+        self._of_scene = (activations, self._film, self._aim)
         self._connect()
         if lab is not None and lab.job is not None:  # the page was loaded again
             lab.job.listen(self._hear)
@@ -78,6 +80,8 @@ class MusclePanel:
             return
         if lab.job is not None and lab.is_busy:
             self._progress.value = 100.0 * lab.job.share
+        if self._pick.options != lab.names:
+            self._pick.options = lab.names
         self._shown.show(lab.name)
         self._sliders.refresh(lab)
         self._goals.refresh(lab)
@@ -86,7 +90,7 @@ class MusclePanel:
 
     def moved(self, goal: str, place: FloatArray) -> None:
         """A goal is dragged; the newest place wins."""
-        self._tell(f"goal {goal}", lambda lab: lab.goals.move(goal, place))
+        self._tell(f"goal {goal}", lambda lab: lab.move(goal, place))
 
     def close(self) -> None:
         """The page goes; what is computed goes on without it."""
@@ -97,6 +101,7 @@ class MusclePanel:
     def _connect(self) -> None:
         self._shown.on_user(self._picked)
         self._start.on_click(when_user(lambda: self._tell("start", lambda lab: self._begin(lab, self._pick.value))))
+        self._upload.on_upload(when_user(self._open_upload))
         self._back.on_click(when_user(lambda: self._tell("back", self._end)))
         self._stop.on_click(when_user(lambda: self._tell("stop", Lab.stop)))
         self._time.on_click(when_user(lambda: self._tell_each("time", _TIME[self._time.value])))
@@ -104,6 +109,7 @@ class MusclePanel:
         self._film.on_click(when_user(lambda: self._tell("film", partial(self._play, self._film.value))))
         self._export.on_click(when_user(lambda: self._tell("export", self._send)))
         self._arm.on_click(when_user(lambda: self._tell("arm", self._step_in)))
+        self._aim.on_click(when_user(lambda: self._tell("aim", Lab.take_aim)))
         self._solve.on_click(when_user(lambda: self._tell("solve", self._reach)))
         self._strain.on_click(when_user(lambda: self._tell("strain", self._share)))
         self._bare.on_click(when_user(lambda: self._tell("bare", self._hide)))
@@ -111,7 +117,7 @@ class MusclePanel:
     def _picked(self, name: str) -> None:
         def edit(lab: Lab) -> None:
             self._shown.heard(name)
-            lab.name = name if name in scene_names() else lab.name
+            lab.name = name if name in lab.names else lab.name
             if lab.is_on:
                 self._begin(lab, name)
 
@@ -136,6 +142,16 @@ class MusclePanel:
             self._session.flush()
         lab.choose(name)
         self._take_stage()
+
+    def _open_upload(self) -> None:
+        """Bring a scene of one's own; it is read from the page's folder."""
+        name, content = self._upload.value.name, self._upload.value.content
+
+        def edit(lab: Lab) -> None:
+            lab.bring(self._session.keep_file(name, content))
+            self._take_stage()
+
+        self._tell("upload", edit)
 
     def _step_in(self, lab: Lab) -> None:
         lab.step_in()
@@ -166,7 +182,7 @@ class MusclePanel:
             lab.make_film(self._hear)
 
     def _reach(self, lab: Lab) -> None:
-        if not (lab.is_on and lab.is_reaching):
+        if not (lab.is_on and (lab.is_reaching or lab.aim is not None)):
             self._step_in(lab)
         lab.solve(self._hear)
 
@@ -218,6 +234,8 @@ def state_lines(lab: Lab) -> list[str]:
     lines: list[str] = []
     if lab.is_on and lab.is_reaching:
         lines += ["Drag the hand's goals, then press Solve."]
+    elif lab.is_on and lab.aim is not None:
+        lines += [f"Drag the goal of {lab.aim.bone or 'the tip'}, then press Solve."]
     if lab.is_on and isinstance(lab.act, Live):
         act = lab.act
         lines += [act.scene.title, f"live: {act.time_s:.2f} s{paused}"]
@@ -235,6 +253,8 @@ def state_lines(lab: Lab) -> list[str]:
 def found_html(lab: Lab) -> str:
     """How near the hand came to its goals."""
     misses = lab.goals.misses_m
+    if lab.aim is not None and lab.aim.miss_m is not None:
+        return _boxed(f"<div>The tip: {100 * lab.aim.miss_m:.1f} cm off</div>", "reach")
     if misses is None or lab.reach is None:
         return ""
     rows = [f"Goal {i + 1}: {100 * miss:.1f} cm off" for i, miss in enumerate(misses.tolist())]

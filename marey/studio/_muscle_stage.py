@@ -53,7 +53,7 @@ class MuscleStage:
         for part in self._figure:
             if part.visible != lab.is_reaching:
                 part.visible = lab.is_reaching
-        self._show_goals(lab.goals.marks if lab.is_reaching else {})
+        self._show_goals(lab.marks)
 
     def _draw_act(self, act: Act) -> None:
         look = act.look()

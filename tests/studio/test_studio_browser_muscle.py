@@ -155,11 +155,8 @@ def fetched(page, path: Path) -> dict:
 def test_a_slider_takes_over_and_the_surface_bends_and_reddens(page, studio: Studio) -> None:
     live = lab_of(studio).live
     for name in live.names:
-        fill(page, name, "0")
-        page.wait_for_timeout(200)
-    fill(page, live.names[0], "0.01")
-    fill(page, live.names[0], "0")
-    wait_until(page, lambda: live.held.get(live.names[0]) == 0.0, "the calm")
+        fill(page, name, "0.01")
+        wait_until(page, lambda name=name: live.held.get(name) == 0.01, f"the slider of {name}")
     press(page, "Reset")
     wait_until(page, lambda: live.time_s > 0.3, "a while at rest")
     pause(page, studio)
@@ -174,7 +171,7 @@ def test_a_slider_takes_over_and_the_surface_bends_and_reddens(page, studio: Stu
     wait_for_words(page, f"{live.names[0]}: 1.00, slider", "activations")
     moved = live.look().surface - live.look().surface.mean(axis=0) - (rest - rest.mean(axis=0))
     assert np.abs(moved).max() > 0.01
-    assert redness(firm) > redness(calm) + 20  # at a quarter of the pixels
+    assert redness(firm) > redness(calm) + 100  # at a quarter of the pixels
     press(page, "Back to the programme")
     wait_until(page, lambda: live.held == {}, "the programme")
 

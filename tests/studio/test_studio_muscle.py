@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from importlib.resources import files
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from marey.base import InputError
-from marey.muscle import scene, scene_names
+from marey.base import FormatError, InputError
+from marey.muscle import Scene, scene, scene_names
 from marey.studio._document import Document
 from marey.studio._muscle import MAX_SPLINES, Lab
 from marey.studio._muscle_acts import BUDGET_S, HOLD_S, Live, Replay, Shades, mixed, shade_colours
+from marey.studio._muscle_aim import Aim, Aimed, solved_aim
 from marey.studio._muscle_job import Job
 from marey.studio._muscle_reach import EVERY_S, Goals, progress
 
@@ -149,10 +153,8 @@ def test_replay_live_and_reset(lab: Lab) -> None:
 
 
 def test_a_film_is_made_beside_the_page_with_what_the_sliders_hold(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = scene("table")
-    object.__setattr__(short, "parts", _shorter(short.parts, 0.2))
-    monkeypatch.setattr("marey.studio._muscle.scene", lambda _: short)
     lab.hold("back", 0.5)
+    monkeypatch.setattr(lab.live, "scene", Scene("table", replace(lab.need_live().scene.parts, seconds=0.2)))
     heard: list[float] = []
     lab.make_film(lambda: heard.append(1.0))
     assert lab.job is not None and lab.job.join(30.0)
@@ -167,12 +169,6 @@ def test_a_film_is_made_beside_the_page_with_what_the_sliders_hold(lab: Lab, mon
     length = int.from_bytes(content[12:16], "little")
     assert name == "table.glb" and content[:4] == b"glTF"
     assert len(json.loads(content[20 : 20 + length])["animations"]) == 1
-
-
-def _shorter(parts, seconds: float):
-    from dataclasses import replace
-
-    return replace(parts, seconds=seconds)
 
 
 def test_nothing_that_has_not_moved_is_written(lab: Lab) -> None:
@@ -260,3 +256,70 @@ def test_whatever_else_comes_on_the_stage_goes_before_the_soft_body(lab: Lab) ->
     assert document.flexing is lab and document.running is lab
     lab.is_on = False
     assert document.flexing is None and document.running is None
+
+
+def test_a_scene_of_the_users_own_is_read_and_stands_beside_the_others(lab: Lab, tmp_path) -> None:
+    text = (files("marey.muscle") / "scenes" / "table.toml").read_text(encoding="utf-8")
+    (tmp_path / "table.toml").write_text(text, encoding="utf-8")
+    lab.bring(tmp_path / "table.toml")
+    assert lab.name == "my table" and lab.names[-1] == "my table" and lab.is_on
+    lab.choose("table")
+    lab.choose("my table")
+    (tmp_path / "cow.toml").write_text("seconds = 'many'", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"cow\.toml"):
+        lab.bring(tmp_path / "cow.toml")
+    assert lab.name == "my table" and "cow" not in lab.names
+
+
+def test_the_tip_of_a_body_is_aimed_at_a_place(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.single_step()
+    lab.take_aim()
+    aim = lab.aim
+    assert aim is not None and aim.bone is None and not lab.is_running and lab.need_live().time_s == 0.0
+    nodes = lab.need_live().stage.mesh.nodes
+    assert np.linalg.norm(nodes - aim.start, axis=1).min() == 0.0
+    lab.move("aim", aim.start + 0.1)
+    np.testing.assert_allclose(lab.marks["aim"], aim.start + 0.1)
+    film = aim.scene.run(0.05)
+    asked: list[tuple] = []
+
+    def search(made, goals, **options):
+        asked.extend(goals)
+        assert made is aim.scene and options["on_iteration"](0, 10.0) and options["on_iteration"](1, 1.0)
+        return SimpleNamespace(film=lambda: film)
+
+    monkeypatch.setattr("marey.studio._muscle_aim.solve_scene", search)
+    lab.solve(None)
+    assert lab.job is not None and lab.job.join(30.0) and lab.take_end() is None
+    (time_s, point, place) = asked[0]
+    assert time_s == lab.goals.every_s and point is aim.start and place is aim.place
+    node = int(np.argmin(np.linalg.norm(nodes - aim.start, axis=1)))
+    assert aim.miss_m == pytest.approx(np.linalg.norm(film.positions[-1, node] - place))
+    assert lab.aim is aim and isinstance(lab.act, Replay) and lab.act.film() is film
+    lab.go_live()
+    assert lab.aim is None and lab.marks == {}
+
+
+def test_a_body_with_bones_is_aimed_by_the_end_of_its_last_bone() -> None:
+    ends = np.array([[[0.0, 0.0, 0.0], [0.0, -0.3, 0.0]], [[0.0, -0.3, 0.0], [0.0, -0.3, 0.2]]])
+    bones = SimpleNamespace(names=("upper", "hand"))
+    live = SimpleNamespace(
+        stage=SimpleNamespace(bones=bones),
+        scene=scene("biceps-arm"),
+        reset=lambda: None,
+        look=lambda: SimpleNamespace(bones=ends),
+    )
+    aim = Aim(live)
+    assert aim.bone == "hand"
+    np.testing.assert_array_equal(aim.start, [0.0, -0.3, 0.2])
+
+
+def test_an_aim_that_is_stopped_gives_nothing(lab: Lab) -> None:
+    lab.take_aim()
+    job = Job("solve", lambda job: _stopped(lab.aim, job), None)
+    assert job.join(10.0) and job.result is None and job.error is None
+
+
+def _stopped(aim: Aim, job: Job[Aimed]) -> Aimed:
+    job.stop()
+    return solved_aim(aim, 0.2, job)
