@@ -38,7 +38,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aimed:
-    """What was found: activations, the film of the scene under them, and how far off its tip is at the end."""
+    """What was found: activations, the film of the scene under them, and how far off its tip is in time."""
 
     control: SceneControl
     film: Film
@@ -60,15 +60,16 @@ def solved_aim(aim: Aim, time_s: float, job: Job[Aimed]) -> Aimed:
     control = solve_scene(aim.scene, [goal], max_cells=MAX_CELLS, max_iterations=MAX_ITERATIONS, on_iteration=heard)
     job.words, job.share = "playing the scene", 0.97
     film = control.film()
-    return Aimed(control, film, float(np.linalg.norm(_end_of(film, aim) - place)))
+    return Aimed(control, film, float(np.linalg.norm(_tip_at(film, aim, time_s) - place)))
 
 
-def _end_of(film: Film, aim: Aim) -> FloatArray:
-    """Where the tip is in the last frame ``(3,)`` [m]."""
+def _tip_at(film: Film, aim: Aim, time_s: float) -> FloatArray:
+    """Where the tip is at a time ``(3,)`` [m]."""
+    frame = int(np.argmin(np.abs(film.times - time_s)))
     if aim.bone is not None:
-        return film.bones.ends[-1, film.bones.names.index(aim.bone), 1]
+        return film.bones.ends[frame, film.bones.names.index(aim.bone), 1]
     node = int(np.argmin(np.linalg.norm(film.positions[0] - aim.start, axis=1)))
-    return film.positions[-1, node]
+    return film.positions[frame, node]
 
 
 def _bone_end(live: Live) -> FloatArray:
