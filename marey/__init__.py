@@ -64,6 +64,7 @@ _ROOMS = frozenset(
         "locomotion",
         "models",
         "motion",
+        "muscle",
         "numerics",
         "picture",
         "pipeline",

@@ -27,6 +27,8 @@ VERBS = (
     "retarget",
     "physics",
     "optimize",
+    "simulate",
+    "muscle",
     "strip",
     "film",
     "plot",
