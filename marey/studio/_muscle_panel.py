@@ -36,7 +36,6 @@ class MusclePanel:
         self._pick = gui.add_dropdown("Scene", options=scene_names() if lab is None else lab.names, initial_value=first)
         self._shown = Shown(self._pick)
         self._start = gui.add_button("Show this scene", icon=viser.Icon.BARBELL)
-        self._upload = gui.add_upload_button("Upload a scene (TOML)", icon=viser.Icon.UPLOAD)
         self._back = gui.add_button("Back to the clip", icon=viser.Icon.MOVIE, visible=False)
         self._state = gui.add_html(state_html(None))
         self._progress = gui.add_progress_bar(0.0, visible=False, animated=True)
@@ -58,6 +57,8 @@ class MusclePanel:
             self._strain = gui.add_button("Muscles of the clip", icon=viser.Icon.WALK)
             self._bare = gui.add_button("Hide the muscles", icon=viser.Icon.EYE_OFF, visible=False)
             self._busy = gui.add_html("")
+        with gui.add_folder("Your own scene", expand_by_default=False):
+            self._upload = gui.add_upload_button("Upload a scene (TOML)", icon=viser.Icon.UPLOAD)
         self._of_stage = (self._back, self._time, film)
         self._of_scene = (activations, self._film, self._aim)
         self._connect()
@@ -245,7 +246,7 @@ def state_lines(lab: Lab) -> list[str]:
     job = lab.job
     if job is not None and job.is_running:
         lines += [f"{job.what}: {job.words}, {job.share:.0%}, {job.elapsed_s:.0f} s"]
-    elif job is not None and job.is_stopped:
+    elif job is not None and job.is_stopped and job.result is None:
         lines += [f"{job.what}: stopped"]
     return lines
 

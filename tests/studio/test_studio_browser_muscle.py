@@ -189,14 +189,6 @@ def test_what_was_seen_is_played_again_and_taken_home(page, studio: Studio, tmp_
     assert isinstance(lab.act, Live)
 
 
-def test_a_whole_film_is_begun_and_stopped(page, studio: Studio) -> None:
-    press(page, "Whole film")
-    wait_for_words(page, r"film: frame \d+ of \d+", patience_ms=FIRST_MS)
-    press(page, "Stop")
-    wait_for_words(page, "film: stopped")
-    assert isinstance(lab_of(studio).act, Live)
-
-
 def test_another_scene_comes_with_its_own_sliders(page, studio: Studio) -> None:
     choose(page, "Scene", "snake")
     wait_for_words(page, r"A snake.*live: [1-9]", patience_ms=FIRST_MS)
@@ -204,6 +196,15 @@ def test_another_scene_comes_with_its_own_sliders(page, studio: Studio) -> None:
     wait_for_words(page, "left: .*programme", "activations")
     shot(page, "muscle-snake.png")
     assert lab_of(studio).live.pace > 0.0
+
+
+def test_a_whole_film_is_begun_and_stopped(page, studio: Studio) -> None:
+    """A snake's film has 1 200 frames: time enough to press a button."""
+    press(page, "Whole film")
+    wait_for_words(page, r"film: frame \d+ of \d+", patience_ms=FIRST_MS)
+    press(page, "Stop")
+    wait_for_words(page, "film: stopped")
+    assert isinstance(lab_of(studio).act, Live)
 
 
 def test_a_goal_is_dragged_and_solved(page, studio: Studio) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
@@ -177,6 +178,22 @@ def test_the_panel_picks_a_scene_and_moves_a_slider(make_page) -> None:
     assert lab.act is lab.live and "real time" in panel._state.content
     page.do(panel._back)
     assert page.document.flexing is None and panel._start.visible
+
+
+def test_the_panel_takes_a_scene_of_ones_own(make_page, tmp_path) -> None:
+    page = make_page(MusclePanel)
+    text = (files("marey.muscle") / "scenes" / "table.toml").read_bytes()
+
+    def keep(name: str, content: bytes):
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    page.keep_file = keep
+    page.do(page.panel._upload, SimpleNamespace(name="bench.toml", content=b"\xff"))
+    assert "bench.toml" in str(page.errors[0]) and page.document.flexing is None
+    page.do(page.panel._upload, SimpleNamespace(name="bench.toml", content=text))
+    assert page.document.flexing is not None and page.panel._pick.value == "bench"
+    assert "bench" in page.panel._pick.options
 
 
 def test_the_panel_sends_a_film_home(make_page, lab: Lab) -> None:
