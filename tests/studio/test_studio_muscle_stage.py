@@ -189,9 +189,12 @@ def test_the_panel_takes_a_scene_of_ones_own(make_page, tmp_path) -> None:
         return tmp_path / name
 
     page.keep_file = keep
-    page.do(page.panel._upload, SimpleNamespace(name="bench.toml", content=b"\xff"))
+    upload = page.panel._upload
+    upload._impl.value = SimpleNamespace(name="bench.toml", content=b"\xff")
+    page.do(upload)
     assert "bench.toml" in str(page.errors[0]) and page.document.flexing is None
-    page.do(page.panel._upload, SimpleNamespace(name="bench.toml", content=text))
+    upload._impl.value = SimpleNamespace(name="bench.toml", content=text)
+    page.do(upload)
     assert page.document.flexing is not None and page.panel._pick.value == "bench"
     assert "bench" in page.panel._pick.options
 
