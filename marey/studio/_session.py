@@ -175,7 +175,7 @@ class Session:
         self._muscle_stage = MuscleStage(scene, self._muscling.moved)
         self._sketch_stage = SketchStage(scene, sketching.click_item, sketching.drag)
         scene.on_click(modifier="cmd/ctrl")(sketching.click_ground)
-        rest = (self._physics, self._walking, sketching, simulating, self._muscling)
+        rest = (self._physics, self._walking, sketching, self._muscling, simulating)
         self._panels = (*play, TimelinePanel(gui, self), *rest)
 
     def _open(self, label: str) -> None:
