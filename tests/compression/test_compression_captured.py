@@ -50,6 +50,7 @@ def test_every_row_of_the_thesis_is_beaten_even_as_printed(cmu, number):
     assert report.ratio_tournier >= ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["09_06", pytest.param("17_10", marks=pytest.mark.slow)])
 def test_at_the_error_of_the_thesis_codec_the_default_is_half_its_size(cmu, number):
     clip = cmu(number)

@@ -48,6 +48,7 @@ def test_stretched_goals_are_as_much_further_from_the_pelvis(harness: ModuleType
     np.testing.assert_allclose(after, 1.5 * before, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_method_follows_a_walk_inside_its_limits(harness: ModuleType):
     limits = BoxLimits.from_clips(walk(), margin_rad=0.1)
     way = harness.course(walk(), 0.05, 5, limits)

@@ -218,6 +218,7 @@ def test_units_sort_by_gait_and_person(model, units, fitted):
     assert np.mean([a == units[i].subject for a, i in zip(found, walks, strict=True)]) >= 0.8
 
 
+@pytest.mark.slow
 def test_units_of_25_frames_as_in_the_thesis_serve_as_well(model, units, fitted):
     few = fit_units([replace(u, root=u.root[::2], wxyz=u.wxyz[::2]) for u in units])
     assert few.gaits.base.shape[2] == 25

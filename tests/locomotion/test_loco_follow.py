@@ -130,6 +130,7 @@ def test_jump_event_is_made_at_its_place(model):
     assert np.abs(motion.joint_positions()[first - 2, toes, 2] - 6.0).min() < 0.02
 
 
+@pytest.mark.slow
 def test_jump_soon_after_a_bend_is_planned_along_the_curve(model):
     bent = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 8.0]])
     sketch = sketched(bent, events=(Event("jump", (2.0, 6.0), length_m=0.9),))

@@ -125,6 +125,7 @@ def test_a_jump_that_was_left_out_is_foretold(mocap: Path) -> None:
     assert max(abs(score.duration_error_s) for score in scores) < 1.5
 
 
+@pytest.mark.slow
 def test_fitting_all_kinds_tells_what_it_took(mocap: Path) -> None:
     told: list[str] = []
     jumps = fit_jumps(mocap, SMALL, report=told.append)

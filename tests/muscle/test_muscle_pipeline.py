@@ -53,8 +53,8 @@ def test_a_soft_arm_hangs_still_and_has_the_lengths_of_the_figure():
 
 def test_engell_67_three_places_of_the_hand_become_a_muscle_driven_arm(swings, places):
     limits = fit_limits(swings, "sdf")
-    goals = [HandGoal(0.4 * (i + 1), place) for i, place in enumerate(places)]
-    found = reach(goals, limits=limits)
+    goals = [HandGoal(0.3 * (i + 1), place) for i, place in enumerate(places)]
+    found = reach(goals, limits=limits, arm=soft_arm(counts=(2, 8, 2)))
     assert found.misses_m.max() < 0.03
     assert found.violations_rad.max() < 1e-6
     assert found.activations.min() >= 0.0 and found.activations.max() <= 1.0

@@ -53,6 +53,7 @@ def test_a_batch_writes_motions_and_reports_and_does_not_make_them_again(tmp_pat
     assert [item.is_skipped for item in changed.items] == [False, False]
 
 
+@pytest.mark.slow
 def test_a_sketch_without_a_motion_does_not_stop_the_others(tmp_path):
     sketches = [walk("far", x=0.0), walk("good")]
     bad = Sketch(Stand((0.0, 0.0)), Stand((0.0, 0.0)), name="nowhere")

@@ -9,6 +9,7 @@ import pytest
 from marey.spacetime import EXAMPLES, optimize
 
 
+@pytest.mark.slow
 def test_printed_method_reaches_the_monkey_bars() -> None:
     result = optimize(EXAMPLES["monkey-bars"](), solver="fang2003", on_failure="return")
     assert result.violation < 1e-3 and result.iterations < 1330  # what the thesis needed

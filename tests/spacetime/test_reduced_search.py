@@ -135,6 +135,7 @@ def test_an_impossible_jump_tells_its_worst_rows(jumps):
 # durations
 
 
+@pytest.mark.slow
 def test_the_slope_by_a_duration_is_the_difference_of_two_solutions(jumps):
     problem = free_flight(0.3, 0.6, 0.4)
     free = free_phases(problem)
@@ -153,6 +154,7 @@ def test_the_slope_by_a_duration_is_the_difference_of_two_solutions(jumps):
     assert slope[0] == pytest.approx(numeric, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [pytest.param(0.37, 0.45, marks=pytest.mark.slow), (0.4, 0.45)])
 def test_a_free_duration_stays_in_its_range_and_pays(jumps, quick, low, high):
     result = optimize_reduced(free_flight(low, high, 0.4), behaviour=jumps)

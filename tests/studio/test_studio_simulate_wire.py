@@ -19,7 +19,7 @@ from websockets.typing import Subprotocol  # noqa: E402
 from marey.base import InputError  # noqa: E402
 from marey.studio import Studio  # noqa: E402
 
-PATIENCE_S = 30.0  # kernels may have to be compiled
+PATIENCE_S = 60.0  # kernels may have to be compiled
 
 
 class Socket:

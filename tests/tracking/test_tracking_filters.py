@@ -147,6 +147,7 @@ def test_frames_without_detections_are_occluded_not_lost(seen: Observations, sea
     assert np.isfinite(track.motion.rotations.wxyz).all()
 
 
+@pytest.mark.slow
 def test_a_hidden_hand_is_not_lost_for_long(seated: Motion, camera: Camera) -> None:
     occlusion = Occlusion(share=0.1, bursts_per_s=0.15, burst_s=0.4)
     seen = observe(seated[:SHORT], camera, noise_px=2.0, occlusion=occlusion, rng=np.random.default_rng(8))
