@@ -59,9 +59,9 @@ def _normal_equations(
         slope[i] = spring * (rest[i] - x[i])
         normal[i, i] = spring
     for e in range(ends.shape[0]):
-        end = ends[e]
+        end = int(ends[e])
         moves[:] = 0.0
-        j = parents[end]
+        j = int(parents[end])
         while j > 0:
             a, b, c = places[end, 0] - places[j, 0], places[end, 1] - places[j, 1], places[end, 2] - places[j, 2]
             for i in range(k):
@@ -69,7 +69,7 @@ def _normal_equations(
                 moves[0, i] += y_ * c - z_ * b
                 moves[1, i] += z_ * a - x_ * c
                 moves[2, i] += x_ * b - y_ * a
-            j = parents[j]
+            j = int(parents[j])
         for c3 in range(3):
             gap = targets[e, c3] - places[end, c3]
             for i in range(k):
