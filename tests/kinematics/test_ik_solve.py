@@ -318,9 +318,20 @@ def _can_move(tree: Skeleton, tasks: list, root: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_random_trees_and_tasks_end_in_a_pose_or_an_error_never_in_a_nan(seed):
+def test_engell_69_random_trees_and_tasks_end_in_a_pose_or_an_error_never_in_a_nan(seed):
+    assert_random_tree_ends_well(seed, 30)
+
+
+@pytest.mark.slow
+def test_engell_69_a_thousand_random_trees_of_up_to_two_hundred_freedoms_end_well():
+    for seed in range(1000):
+        assert_random_tree_ends_well(seed, 67)
+
+
+def assert_random_tree_ends_well(seed, most):
+    """Three freedoms a joint, fewer than ``most`` joints, goals of all kinds, near and far."""
     rng = np.random.default_rng(seed)
-    count = int(rng.integers(1, 30))
+    count = int(rng.integers(1, most))
     parents = np.array([-1, *[int(rng.integers(0, j)) for j in range(1, count)]])
     offsets = rng.normal(0.0, 0.3, (count, 3)) * (rng.random((count, 1)) > 0.2)
     tree = Skeleton(tuple(f"j{j}" for j in range(count)), parents, offsets)

@@ -31,12 +31,12 @@ def test_halfway_between_two_keys_the_knee_is_half_bent() -> None:
     assert middle.root_position[0] == pytest.approx(0.2)
 
 
-def test_keys_are_met_exactly_and_held_outside() -> None:
+def test_engell_68_keys_are_met_exactly_and_held_outside() -> None:
     for time, pose in ((0.0, bent(0.0)), (1.0, bent(1.2)), (-3.0, bent(0.0)), (9.0, bent(1.2))):
         assert geodesic_distance(KEYS.pose_at(time).rotations, pose.rotations).max() < 1e-12
 
 
-def test_in_betweens_turn_at_constant_speed() -> None:
+def test_engell_68_in_betweens_turn_at_constant_speed() -> None:
     clip = KEYS.in_betweens(50.0)
     assert clip.num_frames == 51 and clip.duration_s == pytest.approx(1.0)
     steps = geodesic_distance(clip.rotations[1:], clip.rotations[:-1])[:, HUMAN.index("left_knee")]
