@@ -102,7 +102,7 @@ class Bones:
         for name in (*joints, *nodes, *(masses or {})):
             if name not in skeleton.names:
                 raise UnknownNameError("joint", name, "the skeleton", skeleton.names)
-        places = _rest_places(skeleton) + frozen(origin, 3, name="origin")
+        places = skeleton.rest_positions() + frozen(origin, 3, name="origin")
         bones = [
             _bone_of(skeleton, j, places, joints.get(name, "fixed"), nodes.get(name, ()), (masses or {}).get(name, 0.0))
             for j, name in enumerate(skeleton.names)
@@ -120,14 +120,6 @@ class Bones:
                 raise InputError(f"node {node} is carried by two bones, one is '{bone.name}'", "Give it to one")
             body.carriers[carried] = number
         return BoundBones(self, body)
-
-
-def _rest_places(skeleton: Skeleton) -> FloatArray:
-    places = np.array(skeleton.offsets)
-    for j, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            places[j] += places[parent]
-    return places
 
 
 def _bone_of(

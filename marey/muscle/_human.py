@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body, inverse_dynamics
 from marey.kinematics import retarget
 from marey.lie import SO3
@@ -55,8 +55,6 @@ class MuscleTrack:
     def of(self, name: str) -> FloatArray:
         """Activation ``(F,)`` of one muscle."""
         if name not in self.names:
-            from marey.base import UnknownNameError
-
             raise UnknownNameError("muscle", name, "this body", self.names)
         return self.activations[:, self.names.index(name)]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
 from marey.motion import Motion
 from marey.muscle._human_table import GOVERNED_AXES, LEFT_MUSCLES
-from marey.skeleton import HUMAN, Skeleton, joint_frames
-
-STATURE_M: Final = 1.75  # of marey.HUMAN, whose T-pose the table is drawn on
+from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, joint_frames
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +42,8 @@ def human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
     the moment arms of their joints.
     """
     _require(skeleton, HUMAN.names)
-    rest = _rest_positions(HUMAN)
-    scale = float(np.ptp(_rest_positions(skeleton)[:, 1]) / np.ptp(rest[:, 1]))
+    rest = HUMAN.rest_positions()
+    scale = float(np.ptp(skeleton.rest_positions()[:, 1]) / np.ptp(rest[:, 1]))
     return tuple(_placed(row, rest, scale, side) for side in ("left", "right") for row in LEFT_MUSCLES)
 
 
@@ -130,17 +127,9 @@ def _placed(
     name, force, fibre, points = row
     names = tuple(joint if side == "left" else mirrored(joint) for joint, *_ in points)
     flip = np.array([1.0 if side == "left" else -1.0, 1.0, 1.0])
-    places = flip * np.array([place for _, *place in points]) * STATURE_M
+    places = flip * np.array([place for _, *place in points]) * HUMAN_STATURE_M
     carriers = [HUMAN.names.index(joint) for joint in names]
     return MusclePath(f"{side}_{name}", names, scale * (places - rest[carriers]), force * scale**2, fibre * scale)
-
-
-def _rest_positions(skeleton: Skeleton) -> FloatArray:
-    places = skeleton.offsets.copy()
-    for joint, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            places[joint] += places[parent]
-    return places
 
 
 def _below(skeleton: Skeleton) -> BoolArray:

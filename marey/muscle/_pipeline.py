@@ -29,7 +29,6 @@ KNOTS_PER_S: Final = 8.0  # of the activations
 GOAL_WEIGHT: Final = 1e4  # [1/m²] of a missed place against the square of an activation
 EFFORT: Final = 1e-2
 ELBOW_WEIGHT: Final = 0.05  # [-] of the elbow's place against the hand's
-TOLERANCE_M: Final = 0.02
 LONGEST_S: Final = 8.0
 SIDES: Final = ("left", "right")
 
@@ -194,16 +193,14 @@ def _problem(system: SoftSystem, steps: Sequence[int], keys: Sequence[FloatArray
     for step, (elbow, wrist) in zip(steps, keys, strict=True):
         goals.append(Goal(step, wrist, components=system.end_components("fore")))
         goals.append(Goal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
-    knots = max(4, round(KNOTS_PER_S * system.dt * max(steps)))
+    return _steered(system, max(steps), goals)
+
+
+def _steered(system: SoftSystem, steps: int, goals: Sequence[Goal]) -> ControlProblem:
+    """The problem of meeting goals with little activation, from rest."""
+    knots = max(4, round(KNOTS_PER_S * system.dt * steps))
     return ControlProblem(
-        system,
-        system.state(),
-        max(steps),
-        goals,
-        effort=EFFORT,
-        goal_weight=GOAL_WEIGHT,
-        bounds=(0.0, 1.0),
-        knots=knots,
+        system, system.state(), steps, goals, effort=EFFORT, goal_weight=GOAL_WEIGHT, bounds=(0.0, 1.0), knots=knots
     )
 
 
@@ -279,11 +276,7 @@ def flex_elbow(
     joint = system.state()[system.end_components("upper")]
     steps = range(2, count + 1, 2)
     goals = [Goal(i, joint + _turned(rest - joint, wanted[i]), components=system.end_components("fore")) for i in steps]
-    knots = max(4, round(KNOTS_PER_S * dt * count))
-    problem = ControlProblem(
-        system, system.state(), count, goals, effort=EFFORT, goal_weight=GOAL_WEIGHT, bounds=(0.0, 1.0), knots=knots
-    )
-    return ElbowFlexion(wanted, (solve or _gauss_newton)(problem), system)
+    return ElbowFlexion(wanted, (solve or _gauss_newton)(_steered(system, count, goals)), system)
 
 
 def elbow_angles(motion: Motion, side: str = "left") -> FloatArray:
