@@ -10,7 +10,7 @@ from marey.motion._markers import Markers
 from marey.motion._mass import centre_of_mass, mass_weights
 from marey.motion._mass_tables import MASS_TABLES, BodySegment, MassTable, TrunkPart, mass_table
 from marey.motion._measures import mean_speed, root_speeds
-from marey.motion._mirror import mirror
+from marey.motion._mirror import mirror, other_side
 from marey.motion._motion import Contacts, LoadReport, Motion, Source
 from marey.motion._phases import Phase, Plant, contact_phases, feet_down
 from marey.motion._place import headings, place, transformed
@@ -56,6 +56,7 @@ __all__ = [
     "mass_weights",
     "mean_speed",
     "mirror",
+    "other_side",
     "place",
     "resample",
     "root_speeds",

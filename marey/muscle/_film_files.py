@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import InputError, MissingFileError
+from marey.picture import written
 
 if TYPE_CHECKING:
     from marey.muscle._film import Film
@@ -30,14 +29,14 @@ def save_film_file(film: Film, path: Path, fps: float | None, width: int | None)
     if fps is not None and not 0.0 < fps <= 1000.0:
         raise InputError(f"a film of {fps} frames a second", "Ask for more than 0 and at most 1000")
     if suffix == ".npz":
-        return _written(path, lambda draft: _write_arrays(film, draft))
+        return written(path, lambda draft: _write_arrays(film, draft))
     if suffix in SEQUENCE_SUFFIXES:
         return _write_sequence(film, path, film_frames(film, fps or FILM_FPS))
     if suffix == ".glb":
         from marey.muscle._film_gltf import film_glb
 
         content = film_glb(film, film_frames(film, fps or FILM_FPS))
-        return _written(path, lambda draft: draft.write_bytes(content))
+        return written(path, lambda draft: draft.write_bytes(content))
     from marey.muscle._film_pictures import save_moving, save_strip
 
     return save_strip(film, path, width) if suffix == ".png" else save_moving(film, path, fps or FILM_FPS, width)
@@ -103,14 +102,3 @@ def _obj(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArr
     ]
     rows += [f"f {a} {b} {c}" for a, b, c in (faces + 1).tolist()]
     return ("\n".join(rows) + "\n").encode()
-
-
-def _written(target: Path, write: Callable[[Path], object]) -> Path:
-    """Write to a draft beside the target, then rename: a failed write leaves nothing."""
-    draft = target.with_name(f".{target.stem}.draft{os.getpid()}{target.suffix.lower()}")
-    try:
-        write(draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return target

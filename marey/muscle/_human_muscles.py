@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
-from marey.motion import Motion
+from marey.motion import Motion, other_side
 from marey.muscle._human_table import GOVERNED_AXES, LEFT_MUSCLES
 from marey.skeleton import HUMAN, HUMAN_STATURE_M, Skeleton, joint_frames
 
@@ -51,14 +51,9 @@ def governed_axes(skeleton: Skeleton) -> tuple[tuple[str, int], ...]:
     """Joints and axes (0 x, 1 y, 2 z of the joint's own frame) whose torque is shared among muscles."""
     rows = list[tuple[str, int]]()
     for name, axes in GOVERNED_AXES.items():
-        for joint in dict.fromkeys((name, mirrored(name))):
+        for joint in dict.fromkeys((name, other_side(name))):
             rows += [(joint, "xyz".index(axis)) for axis in axes]
     return tuple(row for row in rows if row[0] in skeleton.names)
-
-
-def mirrored(name: str) -> str:
-    """Name of the joint on the other side; joints in the middle are their own."""
-    return name.replace("left_", "right_") if "left_" in name else name.replace("right_", "left_")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +120,7 @@ def _placed(
     side: str,
 ) -> MusclePath:
     name, force, fibre, points = row
-    names = tuple(joint if side == "left" else mirrored(joint) for joint, *_ in points)
+    names = tuple(joint if side == "left" else other_side(joint) for joint, *_ in points)
     flip = np.array([1.0 if side == "left" else -1.0, 1.0, 1.0])
     places = flip * np.array([place for _, *place in points]) * HUMAN_STATURE_M
     carriers = [HUMAN.names.index(joint) for joint in names]

@@ -2,7 +2,7 @@
 
 from marey.picture._body import PALETTES, Palette, body_solids, joint_sides
 from marey.picture._camera import Camera, Margins, fit_height, frame_balls, view_direction
-from marey.picture._files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
+from marey.picture._files import PICTURE_SUFFIXES, save_film, save_image, save_pictures, written
 from marey.picture._mesh import Mesh, render_mesh
 from marey.picture._motion import motion_scene, render_motion
 from marey.picture._physics import SPAN_COLOURS, PhysicsCurves, plot_physics
@@ -56,4 +56,5 @@ __all__ = [
     "srgb",
     "view_direction",
     "write_labels",
+    "written",
 ]

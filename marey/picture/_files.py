@@ -44,7 +44,7 @@ def save_image(image: NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[-1] != 3:
         raise InputError(f"a picture of {image.dtype} and shape {image.shape}", "Give uint8 values (H, W, 3)")
     target = _target(path, PICTURE_SUFFIXES)
-    return _written(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
+    return written(target, lambda draft: Pillow.fromarray(np.ascontiguousarray(image)).save(draft))
 
 
 def save_film(
@@ -123,8 +123,8 @@ def _save_drawn(
     pictures = drawn(frames, progress)
     if target.suffix.lower() == ".gif":
         colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
-        return _written(target, lambda draft: write_gif(draft, pictures, fps, colours))
-    return _written(target, lambda draft: _write_mp4(draft, pictures, fps))
+        return written(target, lambda draft: write_gif(draft, pictures, fps, colours))
+    return written(target, lambda draft: _write_mp4(draft, pictures, fps))
 
 
 def film_frames(motion: Motion, fps: float) -> NDArray[np.int64]:
@@ -223,7 +223,7 @@ def _target(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> Path:
     return target
 
 
-def _written(target: Path, write: Callable[[Path], None]) -> Path:
+def written(target: Path, write: Callable[[Path], object]) -> Path:
     """Write to a draft beside the target, then rename: a failed write leaves nothing."""
     draft = target.with_name(f".{target.stem}.draft{os.getpid()}{target.suffix.lower()}")
     try:
