@@ -11,7 +11,7 @@ from marey.base._errors import (
     MissingFileError,
     UnknownNameError,
 )
-from marey.base._kernels import kernel, part
+from marey.base._kernels import inline_kernel, kernel, numba_function
 from marey.base._tables import (
     TablePlace,
     as_number,
@@ -52,11 +52,12 @@ __all__ = [
     "frozen",
     "frozen_bools",
     "frozen_ints",
+    "inline_kernel",
     "kernel",
     "known_keys",
     "list_of_tables",
     "parse_toml",
-    "part",
+    "numba_function",
     "read_toml_text",
     "record_of",
     "records_of",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, kernel, numba_function
 
 Int = int | np.signedinteger[Any]  # the compiled code makes no difference
-trailing_zeros: Callable[[np.uint64], np.uint64] = import_module("numba.cpython.unsafe.numbers").trailing_zeros
+trailing_zeros: Callable[[np.uint64], np.uint64] = numba_function("numba.cpython.unsafe.numbers", "trailing_zeros")
 
 TENS = 10.0 ** np.arange(23)  # every power of ten that a float64 holds exactly
 U0, U1, U2, U3, U4, U5, U6, U7, U8, U10 = (np.uint64(n) for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, kernel, part
+from marey.base import BoolArray, FloatArray, inline_kernel, kernel
 from marey.kinematics._ik_kernels import REACHED, STATIONARY, rate, solve_full
 from marey.kinematics._ik_layout import Layout, Pace
 from marey.kinematics._ik_limited_kernels import solve_limited
@@ -19,7 +19,7 @@ BETTER = 0.5  # [-] of the objective: less than this is worth another branch of 
 LONGEST_WAIT = 16  # frames without another try, after tries that found nothing
 
 
-@part
+@inline_kernel
 def solve_frame(
     layout: Layout,
     bounds: Bounds,
@@ -40,7 +40,7 @@ def solve_frame(
     return solve_full(layout, targets, active, root, wxyz, errors, *how)
 
 
-@part
+@inline_kernel
 def try_inside(
     layout: Layout,
     bounds: Bounds,
@@ -77,7 +77,7 @@ def try_inside(
     return best[0], spent, best[2], best[3], best[4]
 
 
-@part
+@inline_kernel
 def hold_back(
     layout: Layout,
     bounds: Bounds,

@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from marey.base import FloatArray, kernel, part
+from marey.base import FloatArray, inline_kernel, kernel
 from marey.muscle._assembly import CellArrays
 from marey.muscle._materials_kernels import COROTATIONAL, clamp_stretches
 from marey.muscle._mesh import IndexArray
@@ -118,7 +118,7 @@ def _squares(w: FloatArray) -> None:
         w[LANES * (V + 6) + n], w[LANES * (V + 7) + n], w[LANES * (V + 8) + n] = 0.0, 0.0, 1.0
 
 
-@part
+@inline_kernel
 def _jacobi(app: float, aqq: float, apq: float) -> tuple[float, float, float]:
     """Tangent, cosine and sine of the rotation that clears a_pq."""
     d = aqq - app
