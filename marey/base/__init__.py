@@ -1,6 +1,7 @@
 """Ground floor: errors, read-only arrays, the kernel decorator, records from TOML, files of named arrays."""
 
 from marey.base._arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
+from marey.base._cache_folder import cache_folder
 from marey.base._errors import (
     ConvergenceError,
     FormatError,
@@ -49,6 +50,7 @@ __all__ = [
     "as_numbers",
     "as_table",
     "as_text",
+    "cache_folder",
     "frozen",
     "frozen_bools",
     "frozen_ints",
@@ -56,8 +58,8 @@ __all__ = [
     "kernel",
     "known_keys",
     "list_of_tables",
-    "parse_toml",
     "numba_function",
+    "parse_toml",
     "read_toml_text",
     "record_of",
     "records_of",

@@ -16,6 +16,7 @@ from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
+from marey.base._cache_folder import cache_folder
 from marey.base._errors import MareyWarning
 
 FOLDER_VARIABLE = "MAREY_KERNEL_CACHE"
@@ -24,16 +25,15 @@ UNUSED_DAYS = 30.0  # versions of a kernel that nobody loaded for this long are 
 
 def enable_cache(dispatcher: Any, stamp: str) -> None:
     """Let ``dispatcher`` keep its machine code on disk under ``stamp``; without a writable folder it compiles anew."""
-    folder = cache_folder()
+    folder = kernel_folder()
     if folder is not None:
         dispatcher._cache = _StampedCache(dispatcher.py_func, stamp, folder)
 
 
 @cache
-def cache_folder() -> Path | None:
+def kernel_folder() -> Path | None:
     """Return the first writable folder: ``MAREY_KERNEL_CACHE``, then the user's cache; None where there is none."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    for folder in (os.environ.get(FOLDER_VARIABLE), home / "marey" / "kernels"):
+    for folder in (os.environ.get(FOLDER_VARIABLE), cache_folder() / "kernels"):
         if folder:
             try:
                 Path(folder).mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def cache_folder() -> Path | None:
                 continue
             return Path(folder)
     warnings.warn(
-        f"no folder is writable for compiled code, so each run compiles anew. Set {FOLDER_VARIABLE} to a writable folder.",
+        f"no folder is writable for compiled code, so each run compiles anew. Set {FOLDER_VARIABLE} to a writable one.",
         MareyWarning,
         stacklevel=2,
     )
@@ -95,7 +95,9 @@ class _StampedCache(FunctionCache):
             super().save_overload(sig, data)
             self._remove_unused()
         except OSError as error:  # a full disk costs time at the next start, not the result
-            warnings.warn(f"compiled code was not kept ({error}); the next run compiles it anew", MareyWarning, stacklevel=2)
+            warnings.warn(
+                f"compiled code was not kept ({error}); the next run compiles it anew", MareyWarning, stacklevel=2
+            )
 
     def _remove_unused(self) -> None:
         """Remove files of this kernel's other versions that nobody read for ``UNUSED_DAYS``."""

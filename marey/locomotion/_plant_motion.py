@@ -130,11 +130,10 @@ def _goal_edit(motion: Motion, edit: PlantEdit) -> GoalEdit:
 
 
 def _enforced(motion: Motion, schedule: PlantSchedule, legs: Legs, ease_s: float, ik: str) -> Motion:
-    if ik == "priority":
-        from marey.locomotion._plant_priority_kernels import plant_clip_priority as plant
-    else:
-        from marey.locomotion._plant_clip_kernels import plant_clip as plant
+    from marey.locomotion._plant_clip_kernels import plant_clip
+    from marey.locomotion._plant_priority_kernels import plant_clip_priority
 
+    plant = plant_clip_priority if ik == "priority" else plant_clip
     roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
     flags = plant(
         1.0 / motion.rate_hz,

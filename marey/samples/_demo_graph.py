@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import MareyError
+from marey.base import MareyError, cache_folder
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph
@@ -56,21 +54,10 @@ def demo_graph_file(folder: str | Path | None = None) -> Path:
     return Path(cache_folder() if folder is None else folder) / f"demo-graph-{_version()}.safetensors"
 
 
-def cache_folder() -> Path:
-    """Folder for what can be made again: ``MAREY_CACHE``, or marey's part of the user's cache."""
-    if own := os.environ.get("MAREY_CACHE"):
-        return Path(own)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "marey"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "marey"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "marey"
-
-
 def _version() -> str:
     """A name for everything that the graph depends on: the code that makes it and the model it is made with."""
     home = Path(__file__).parents[1]
-    found = [file for name in MAKERS for file in sorted((home / name).glob("*.py"))]
+    found = [file for name in MAKERS for file in sorted((home / name).rglob("*.py"))]
     found.append(home / "samples" / "locomotion.safetensors")
     whole = sha256()
     for file in found:

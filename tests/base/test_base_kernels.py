@@ -1,11 +1,116 @@
-"""Kernels and their parts."""
+"""Kernels compile at their first call, and an edit anywhere below them takes effect."""
 
 from __future__ import annotations
 
-from marey.base import kernel, part
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from marey.base import inline_kernel, kernel
+
+CALLEE = """
+from marey.base import kernel
+SCALE = {scale}
+
+@kernel
+def inner(x: float) -> float:
+    return {body}
+"""
+CALLER = """
+from callee import inner
+from marey.base import kernel
+
+@kernel
+def outer(x: float) -> float:
+    return inner(x) + 1.0
+"""
+RUN = """
+import sys
+import caller
+assert "numba" not in sys.modules, "importing a kernel loaded numba"
+print(caller.outer(2.0))
+from pathlib import Path
+import os
+print(sum(1 for _ in Path(os.environ["MAREY_KERNEL_CACHE"]).glob("*.nbc")) if "MAREY_KERNEL_CACHE" in os.environ else 0)
+"""
 
 
-@part
+def run(folder: Path, **environment: str) -> tuple[float, int]:
+    """The answer of a new process, and how many compiled pieces lie in the cache after it."""
+    found = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    answer, pieces = found.stdout.split()
+    return float(answer), int(pieces)
+
+
+def write(folder: Path, *, body: str = "SCALE * x", scale: float = 3.0) -> None:
+    (folder / "callee.py").write_text(CALLEE.format(body=body, scale=scale))
+    (folder / "caller.py").write_text(CALLER)
+
+
+def test_an_edited_callee_in_another_file_takes_effect(tmp_path: Path) -> None:
+    cache = {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
+    write(tmp_path)
+    assert run(tmp_path, **cache)[0] == 7.0
+    write(tmp_path, body="SCALE * x * x")
+    assert run(tmp_path, **cache)[0] == 13.0
+
+
+def test_an_edited_constant_in_another_file_takes_effect(tmp_path: Path) -> None:
+    cache = {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
+    write(tmp_path)
+    assert run(tmp_path, **cache)[0] == 7.0
+    write(tmp_path, scale=4.0)
+    assert run(tmp_path, **cache)[0] == 9.0
+
+
+def test_a_second_process_and_a_new_comment_compile_nothing(tmp_path: Path) -> None:
+    cache = {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
+    write(tmp_path)
+    _, first = run(tmp_path, **cache)
+    (tmp_path / "callee.py").write_text("# a comment\n\n" + CALLEE.format(body="SCALE * x", scale=3.0))
+    answer, second = run(tmp_path, **cache)
+    assert (answer, second) == (7.0, first)
+
+
+def test_without_a_writable_folder_kernels_run_and_say_what_it_costs(tmp_path: Path) -> None:
+    write(tmp_path)
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    found = subprocess.run(
+        [sys.executable, "-c", "import caller; print(caller.outer(2.0))"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"MAREY_KERNEL_CACHE": str(blocked), "XDG_CACHE_HOME": str(blocked)},
+        check=False,
+    )
+    assert found.stdout.strip() == "7.0"
+    assert "each run compiles anew" in found.stderr
+
+
+def test_kernels_run_uncompiled_where_numba_is_told_so(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert run(tmp_path, NUMBA_DISABLE_JIT="1")[0] == 7.0
+
+
+@pytest.mark.parametrize("name", ["kinematics", "lie", "io", "dynamics"])
+def test_importing_a_room_does_not_load_the_compiler(name: str) -> None:
+    code = f"import sys, marey.{name}; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@inline_kernel
 def signed_square(x: float) -> float:
     if x < 0.0:
         return -x * x
@@ -20,7 +125,7 @@ def sum_of_squares(count: int) -> float:
     return total
 
 
-def test_a_part_works_inside_its_kernel_and_is_not_compiled_alone():
+def test_an_inline_kernel_works_inside_its_kernel_and_is_not_compiled_alone():
     assert sum_of_squares(5) == -1.0 + 0.0 + 1.0 + 4.0 + 9.0
     assert not signed_square.signatures
 
