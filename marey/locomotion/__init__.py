@@ -1,8 +1,5 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from marey.base import MareyWarning
 from marey.locomotion._crowd import Crowd
 from marey.locomotion._detect import PlantInterval, detect_events, detect_plants, plant_windows, threshold_plants
@@ -10,6 +7,7 @@ from marey.locomotion._engine import Engine
 from marey.locomotion._engine_feet import Footprint
 from marey.locomotion._engine_plan import Parameters
 from marey.locomotion._engine_source import RawFrame, Source
+from marey.locomotion._fit import fit_locomotion
 from marey.locomotion._follow import Walked, follow, walk_sketch
 from marey.locomotion._follow_feet import still_contacts
 from marey.locomotion._jump_model import JumpModel
@@ -17,44 +15,23 @@ from marey.locomotion._jump_runup import RunUpLaw
 from marey.locomotion._jump_unit import JumpUnit
 from marey.locomotion._machine import Machine
 from marey.locomotion._machine_request import JumpAnswer
+from marey.locomotion._manifest import Manifest, TrialGroup, load_manifest
+from marey.locomotion._metrics import distance_matrix, motion_distance
 from marey.locomotion._model import EFFECTORS, EVENTS, GaitArrays, LocomotionModel
 from marey.locomotion._model_file import load_model
+from marey.locomotion._model_person import Recovered, add_style, personify, recover_parameters
 from marey.locomotion._obstacle import ObstacleCourse, add_obstacle, obstacle_course
 from marey.locomotion._obstacle_box import Obstacle, random_obstacle
 from marey.locomotion._obstacle_decide import Decision
 from marey.locomotion._plant_measures import FootPlant, effector_positions, foot_plants, plant_slide_mm
 from marey.locomotion._plant_motion import PlantEdit, enforce_plants, pigeon_toe
 from marey.locomotion._profile import PROFILE_METHODS, FrequencyTable, SpeedProfile, plan_profile
+from marey.locomotion._report import QualityReport, held_out_report, quality_report
 from marey.locomotion._script import Action, JumpAction, Script, Transition
 from marey.locomotion._script_play import Performance, perform
 from marey.locomotion._script_report import PartReport, ScriptPart, ScriptReport
 from marey.locomotion._script_toml import SCRIPT_VERSION, load_script, parse_script, save_script, script_to_toml
 from marey.locomotion._steer_guide import stop_at
-
-if TYPE_CHECKING:
-    from marey.locomotion._fit import fit_locomotion
-    from marey.locomotion._manifest import Manifest, TrialGroup, load_manifest
-    from marey.locomotion._metrics import distance_matrix, motion_distance
-    from marey.locomotion._model_person import Recovered, add_style, personify, recover_parameters
-    from marey.locomotion._report import QualityReport, held_out_report, quality_report
-
-_TRAINING = {
-    "Manifest": "_manifest",
-    "QualityReport": "_report",
-    "Recovered": "_model_person",
-    "TrialGroup": "_manifest",
-    "add_style": "_model_person",
-    "distance_matrix": "_metrics",
-    "fit_locomotion": "_fit",
-    "held_out_report": "_report",
-    "load_manifest": "_manifest",
-    "motion_distance": "_metrics",
-    "personify": "_model_person",
-    "quality_report": "_report",
-    "recover_parameters": "_model_person",
-}
-"""What only training needs is loaded when it is asked for: walking must start fast."""
-
 
 __all__ = [
     "EFFECTORS",
@@ -129,9 +106,3 @@ __all__ = [
     "threshold_plants",
     "walk_sketch",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _TRAINING:
-        raise AttributeError(f"module 'marey.locomotion' has no attribute '{name}'")
-    return getattr(import_module(f"marey.locomotion.{_TRAINING[name]}"), name)
